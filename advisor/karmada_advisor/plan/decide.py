@@ -19,7 +19,14 @@ from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY
 
+Progress = Callable[[int, int], None]
+"""Receives how many decisions are made, of how many."""
+
 _DEFAULT: Final = IN_TREE.keys() | MANDATORY.keys()
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Show nothing."""
 
 
 class HeldMove(NamedTuple):
@@ -128,7 +135,7 @@ class PlanSide:
         self,
         bindings: Sequence[Binding],
         types: Mapping[BindingKey, ScheduleType],
-        progress: Callable[[int, int], None],
+        progress: Progress,
     ) -> Iterator[tuple[Binding, PlannedDecision | None]]:
         """Yield decisions, None where nothing asks for one.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
+from karmada_advisor.explain.model import Target
 from karmada_advisor.plan.decide import PlannedDecision
 from karmada_advisor.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -191,7 +192,9 @@ def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Sh
     )
 
 
-def differences(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> dict[str, int]:
+def differences(
+    before: Iterable[TargetCluster | Target], after: Iterable[TargetCluster | Target]
+) -> dict[str, int]:
     """Return by how many replicas each cluster changes; clusters that do not change are left out."""
     found: dict[str, int] = {}
     for target in after:

@@ -9,9 +9,9 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
-from karmada_advisor.plan.decide import PlanSide
+from karmada_advisor.plan.decide import PlanSide, no_progress
+from karmada_advisor.plan.effects import differences
 from karmada_advisor.plan.fingerprint import SHOWN
-from karmada_advisor.plan.result import targets
 from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import (
     Batch,
@@ -25,8 +25,8 @@ from karmada_advisor.rebalance.model import (
     SkippedGroup,
     Suggestion,
 )
-from karmada_advisor.rebalance.search import Chosen, FoundMoves, search
-from karmada_advisor.rebalance.usage import deviation, differences
+from karmada_advisor.rebalance.search import FoundMoves, search
+from karmada_advisor.rebalance.usage import deviation
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
@@ -38,10 +38,7 @@ from karmada_scheduler.structs import replace
 def propose(inputs: Inputs) -> RebalanceProposal:
     """Return which bindings to rebalance."""
     found = search(inputs)
-    batches = tuple(
-        Batch(number, tuple(map(_move, chosen))) for number, chosen in enumerate(found.batches, 1)
-    )
-    moves = [move for batch in batches for move in batch.moves]
+    moves = [move for batch in found.batches for move in batch.moves]
     return RebalanceProposal(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, inputs.fingerprint[:SHOWN]),
         inputs.fingerprint,
@@ -50,53 +47,35 @@ def propose(inputs: Inputs) -> RebalanceProposal:
         inputs.bounds,
         len(inputs.clusters),
         len(inputs.bindings),
-        len(found.candidates.wanted),
+        found.looked_at,
         len(moves),
         sum(each.stops for each in moves),
-        batches,
+        found.batches,
         deviation(found.before.shares()),
         deviation(found.after.shares()),
-        _shares(inputs.bindings, found),
+        _shares(inputs.bindings, moves, found),
         _left(inputs.bindings, found),
-        _skipped(found),
+        tuple(SkippedGroup(each, found.skipped[each]) for each in Skipped if each in found.skipped),
         suggestion(inputs, found),
         tuple(_notes(inputs, found)),
     )
 
 
-def _move(chosen: Chosen) -> BindingMove:
-    key, resource = chosen.binding.key, chosen.binding.spec.resource
-    return BindingMove(
-        key.kind,
-        key.namespace,
-        key.name,
-        RebalancedWorkload(resource.api_version, resource.kind, resource.namespace, resource.name),
-        chosen.reason,
-        targets(chosen.binding.spec.clusters),
-        targets(chosen.after),
-        chosen.stops,
-        chosen.starts,
-        round(chosen.gain, 9),
-    )
-
-
-def _shares(bindings: Iterable[Binding], found: FoundMoves) -> tuple[ClusterShare, ...]:
+def _shares(
+    bindings: Iterable[Binding], moves: Iterable[BindingMove], found: FoundMoves
+) -> tuple[ClusterShare, ...]:
     """Return the clusters whose replicas change, the largest change of the share first."""
     held, moved = Counter[str](), Counter[str]()
     for binding in bindings:
         for target in binding.spec.clusters:
             held[target.name] += target.replicas
-    changed = set[str]()
-    for batch in found.batches:
-        for chosen in batch:
-            differing = differences(chosen.binding.spec.clusters, chosen.after)
-            moved.update(differing)
-            changed |= differing.keys()
+    for move in moves:
+        moved.update(differences(move.before, move.after))
     shares = [
         ClusterShare(
             name, found.before.share(name), found.after.share(name), held[name], held[name] + moved[name]
         )
-        for name in sorted(changed)
+        for name in sorted(moved)
     ]
     return tuple(sorted(shares, key=lambda each: -abs((each.share_after or 0) - (each.share_before or 0))))
 
@@ -111,11 +90,6 @@ def _left(bindings: Iterable[Binding], found: FoundMoves) -> tuple[LeftGroup, ..
     return tuple(LeftGroup(reason, len(names), tuple(names)) for reason, names in ordered)
 
 
-def _skipped(found: FoundMoves) -> tuple[SkippedGroup, ...]:
-    counts = Counter(reason for _, reason in found.candidates.skipped)
-    return tuple(SkippedGroup(reason, counts[reason]) for reason in Skipped if counts[reason])
-
-
 def _notes(inputs: Inputs, found: FoundMoves) -> Iterator[str]:
     yield from inputs.more_notes
     if not found.batches:
@@ -125,7 +99,7 @@ def _notes(inputs: Inputs, found: FoundMoves) -> Iterator[str]:
             "Batches after the first are computed as if the clusters had reported all moves of those before: "
             "run this command again after each."
         )
-    names = {target.name for batch in found.batches for each in batch for target in each.after}
+    names = {target.name for batch in found.batches for each in batch.moves for target in each.after}
     modelled = sorted(each.name for each in inputs.clusters if each.name in names and each.resource_models)
     if modelled:
         others = f" and {counted(len(modelled) - 1, 'other')} have" if len(modelled) > 1 else " has"
@@ -183,13 +157,11 @@ def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
     }
     side = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
     bindings = [_edited(each, edited, side) if each.key in concerned else each for each in inputs.bindings]
-    after = search(replace(inputs, bindings=bindings, progress=lambda _done, _total: None))
-    chosen = [each for batch in after.batches for each in batch]
-    before = sum(map(len, found.batches))
-    if len(chosen) <= before:
+    after = search(replace(inputs, bindings=bindings, progress=no_progress))
+    moves = [move for batch in after.batches for move in batch.moves]
+    if len(moves) <= sum(len(batch.moves) for batch in found.batches):
         return None
-    text = f"cluster maxGroups {most}"
-    return Suggestion(policy, text, len(chosen), sum(each.stops for each in chosen))
+    return Suggestion(policy, f"cluster maxGroups {most}", len(moves), sum(each.stops for each in moves))
 
 
 def _one_more(placement: Placement) -> tuple[Placement, int]:

@@ -18,10 +18,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.plan.effects import same, shift
-from karmada_advisor.rebalance.candidates import Candidates, Inputs, candidates
-from karmada_advisor.rebalance.model import Left, Reason
+from karmada_advisor.plan.result import targets
+from karmada_advisor.rebalance.candidates import Inputs, reason_of
+from karmada_advisor.rebalance.model import Batch, BindingMove, Left, Reason, RebalancedWorkload, Skipped
 from karmada_advisor.rebalance.usage import Gain, Usage, gain_of
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED
@@ -29,31 +30,22 @@ from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 
-class Chosen(Struct, frozen=True):
-    """A binding of the proposal."""
-
-    binding: Binding
-    reason: Reason
-    after: tuple[TargetCluster, ...]
-    stops: int
-    starts: int
-    gain: float
-
-
 class FoundMoves(Struct, frozen=True):
     """The result of a search.
 
     Attributes:
-        candidates: What was looked at.
-        batches: The bindings of the proposal.
+        looked_at: How many bindings had a rebalance decided.
+        batches: What the proposal moves.
         left: Why others are not in it.
+        skipped: How many were not looked at, by reason.
         before: What was allocated before it.
         after: What is allocated after it.
     """
 
-    candidates: Candidates
-    batches: list[list[Chosen]]
-    left: dict[BindingKey, Left]
+    looked_at: int
+    batches: tuple[Batch, ...]
+    left: Mapping[BindingKey, Left]
+    skipped: Mapping[Skipped, int]
     before: Usage
     after: Usage
 
@@ -102,7 +94,7 @@ class _Search:
         self._heap: list[tuple[float, float, int, _Candidate, Gain]] = []
         self._numbers = itertools.count()
         self._left: dict[BindingKey, Left] = {}
-        self._batches: list[list[Chosen]] = []
+        self._batches: list[Batch] = []
         self._per_namespace: Counter[str] = Counter()
         self._stops = self._chosen = 0
         self._shares_now: Mapping[str, float] = {}
@@ -111,25 +103,32 @@ class _Search:
     def run(self) -> FoundMoves:
         """Choose until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
-        found = candidates(inputs.bindings, self._side, inputs.is_excluded, inputs.hold_of)
-        self._left.update((binding.key, reason) for binding, reason in found.left)
-        reasons = {binding.key: reason for binding, reason in found.wanted}
-        wanted = grouped(binding for binding, _ in found.wanted)
+        reasons: dict[BindingKey, Reason] = {}
+        skipped = Counter[Skipped]()
+        for binding in inputs.bindings:
+            match reason_of(binding, inputs, self._side):
+                case Reason() as reason:
+                    reasons[binding.key] = reason
+                case Left() as left:
+                    self._left[binding.key] = left
+                case Skipped() as why:
+                    skipped[why] += 1
+        wanted = grouped(each for each in inputs.bindings if each.key in reasons)
         for number, binding in enumerate(wanted, 1):
-            outcome = self._decide(binding)
-            candidate = _Candidate(binding, reasons[binding.key], outcome, 0, 0)
-            self._offer(candidate)
+            self._offer(_Candidate(binding, reasons[binding.key], self._decide(binding), 0, 0))
             inputs.progress(number, len(wanted))
         while self._heap and not self._is_full():
-            batch = list(self._batch())
-            if not batch:
+            moves = tuple(self._batch())
+            if not moves:
                 break
-            self._batches.append(batch)
-            self._side = self._next_side(each.binding for each in batch)
+            self._batches.append(Batch(len(self._batches) + 1, moves))
+            self._side = self._next_side(moves)
             self._assumed = NOTHING_ASSUMED
         for *_, candidate, _ in self._heap:
             self._left[candidate.binding.key] = self._full_reason()
-        return FoundMoves(found, self._batches, self._left, Usage(inputs.clusters), self._usage)
+        return FoundMoves(
+            len(wanted), tuple(self._batches), self._left, skipped, Usage(inputs.clusters), self._usage
+        )
 
     def _is_full(self) -> bool:
         bounds = self._inputs.bounds
@@ -139,14 +138,9 @@ class _Search:
         is_bound = self._chosen >= (self._inputs.bounds.max_bindings or math.inf)
         return Left.MAX_BINDINGS if is_bound else Left.MAX_MOVES
 
-    def _next_side(self, moved: Iterable[Binding] = ()) -> PlanSide:
+    def _next_side(self, moves: Iterable[BindingMove] = ()) -> PlanSide:
         """Return the clusters and bindings as they are after the batches so far."""
-        changed = {
-            target.name
-            for binding in moved
-            for target in (*binding.spec.clusters, *self._bindings[binding.key].spec.clusters)
-        }
-        for name in changed:
+        for name in {target.name for move in moves for target in (*move.before, *move.after)}:
             self._log.append(name)
         snapshot = Snapshot.of(self._usage.clusters(), log=self._log)
         return PlanSide(self._inputs.rules, snapshot, self._bindings.values())
@@ -213,7 +207,7 @@ class _Search:
             self._shares_now, self._shares_at = self._usage.shares(), self._chosen
         return self._shares_now
 
-    def _batch(self) -> Iterator[Chosen]:
+    def _batch(self) -> Iterator[BindingMove]:
         """Choose the bindings of the next batch."""
         size = 0
         while self._heap and size < self._inputs.bounds.batch_size and not self._is_full():
@@ -239,7 +233,7 @@ class _Search:
             return Left.MAX_PER_NAMESPACE
         return None
 
-    def _choose(self, candidate: _Candidate, gain: Gain) -> Chosen:
+    def _choose(self, candidate: _Candidate, gain: Gain) -> BindingMove:
         binding, after = candidate.binding, candidate.outcome.targets
         moved = shift(binding.spec.clusters, after)
         self._stops += moved.stops
@@ -250,4 +244,16 @@ class _Search:
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
             self._side = PlanSide(self._inputs.rules, self._side.snapshot, self._bindings.values())
-        return Chosen(binding, candidate.reason, after, moved.stops, moved.starts, gain.total)
+        key, resource = binding.key, binding.spec.resource
+        return BindingMove(
+            key.kind,
+            key.namespace,
+            key.name,
+            RebalancedWorkload(resource.api_version, resource.kind, resource.namespace, resource.name),
+            candidate.reason,
+            targets(binding.spec.clusters),
+            targets(after),
+            moved.stops,
+            moved.starts,
+            round(gain.total, 9),
+        )

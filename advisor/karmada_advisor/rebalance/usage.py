@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import units
+from karmada_advisor.plan.effects import differences
 from karmada_advisor.plan.load import CPU, PODS, requests
 from karmada_advisor.rebalance.model import Goal, Reason
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
@@ -101,16 +102,6 @@ class Usage:
         )
 
 
-def differences(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> dict[str, int]:
-    """Return by how many replicas each cluster changes; clusters that do not change are left out."""
-    found: dict[str, int] = {}
-    for target in after:
-        found[target.name] = found.get(target.name, 0) + target.replicas
-    for target in before:
-        found[target.name] = found.get(target.name, 0) - target.replicas
-    return {name: replicas for name, replicas in found.items() if replicas}
-
-
 def deviation(shares: Mapping[str, float]) -> float:
     """Return the standard deviation of shares; 0 without any."""
     if not shares:
@@ -145,11 +136,6 @@ class Gain(NamedTuple):
     weight: int
     per_move: float
     total: float
-
-    @property
-    def reason(self) -> Reason:
-        """The reason with that weight."""
-        return next(reason for reason, weight in _WEIGHTS.items() if weight == self.weight)
 
     def suffices(self, least: float) -> bool:
         """Return whether it is worth the move; ``least`` is the smallest gain per replica."""
