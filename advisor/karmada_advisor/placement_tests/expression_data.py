@@ -18,8 +18,11 @@ from karmada_advisor.placement_tests.outcomes import (
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.state.stored import mappings, value_at
+from karmada_advisor.survive.classify import classified
+from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.domains import KINDS, LABEL, failure_domains
-from karmada_advisor.survive.one import losses_of
+from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import SharedDecisions
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -114,7 +117,11 @@ class WorkloadData:
         if binding is None:
             return False
         side = PlanSide(rules, Snapshot.of(state.known.clusters.values()), state.known.bindings.values())
-        return not any(found.dark for _, found in losses_of(side, binding, domains))
+        decisions = LossDecisions(side, binding, None, "", SharedDecisions())
+        return not any(
+            classified(decisions.binding.spec, lost, decisions.after(lost, Loss.GONE)).dark
+            for lost in (frozenset(each.clusters) for each in domains)
+        )
 
 
 def _values(row: Mapping[str, Any], field: str) -> list[str]:

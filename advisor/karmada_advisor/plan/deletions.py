@@ -119,7 +119,7 @@ def is_evictable(binding: Binding, taints: Sequence[Taint]) -> bool:
 
     Without an applied placement that can be read it fails, for ever, and evicts nothing.
     """
-    return _applied(binding) is not None and not tolerates(binding, taints, forever=True)
+    return applied_placement(binding) is not None and not tolerates(binding, taints, forever=True)
 
 
 def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = False) -> bool:
@@ -130,7 +130,7 @@ def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = Fals
         taints: Of one cluster.
         forever: Whether tolerations for a time do not count.
     """
-    placement = _applied(binding)
+    placement = applied_placement(binding)
     if placement is None:
         return False
     tolerations = [
@@ -139,7 +139,7 @@ def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = Fals
     return all(any(each.tolerates(taint) for each in tolerations) for taint in taints)
 
 
-def _applied(binding: Binding) -> Placement | None:
+def applied_placement(binding: Binding) -> Placement | None:
     """Return the applied placement, None if there is none or it cannot be read."""
     try:
         return binding.applied_placement

@@ -207,3 +207,8 @@ def differences(
 def replicas(targets: Iterable[TargetCluster]) -> int:
     """Return the replicas on all clusters of a placement."""
     return sum(each.replicas for each in targets)
+
+
+def targets(found: Iterable[TargetCluster]) -> tuple[Target, ...]:
+    """Return a placement as data, in the order of the names of its clusters."""
+    return tuple(Target(each.name, each.replicas) for each in sorted(found))

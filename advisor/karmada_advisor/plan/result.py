@@ -8,13 +8,13 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.explain.model import Provenance, Target, Tense
+from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.plan import deletions, failures, triggers
 from karmada_advisor.plan.capacity_model import Capacity
 from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.plan.derive import Derived
-from karmada_advisor.plan.effects import Comparison, Shift, shift
+from karmada_advisor.plan.effects import Comparison, Shift, shift, targets
 from karmada_advisor.plan.fingerprint import SHOWN, fingerprint
 from karmada_advisor.plan.inputs import PlanInputs
 from karmada_advisor.plan.lint import lint
@@ -33,7 +33,7 @@ from karmada_advisor.plan.model import (
 )
 from karmada_advisor.plan.notes import notes
 from karmada_advisor.plan.planner import Planner
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
@@ -171,11 +171,6 @@ def _when(effect: Effect, each: Comparison) -> str:
             return triggers.AT_ONCE
         case _:
             return each.when
-
-
-def targets(found: Iterable[TargetCluster]) -> tuple[Target, ...]:
-    """Return clusters in the order of their names."""
-    return tuple(Target(each.name, each.replicas) for each in sorted(found))
 
 
 def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) -> dict[str, int]:

@@ -17,8 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide, grouped
-from karmada_advisor.plan.effects import same, shift
-from karmada_advisor.plan.result import targets
+from karmada_advisor.plan.effects import same, shift, targets
 from karmada_advisor.rebalance.candidates import Inputs, reason_of
 from karmada_advisor.rebalance.model import Batch, BindingMove, Left, Reason, RebalancedWorkload, Skipped
 from karmada_advisor.rebalance.usage import Gain, Usage, gain_of

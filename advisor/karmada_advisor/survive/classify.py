@@ -6,11 +6,13 @@ from collections.abc import Container, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from karmada_advisor.plan.capacity_model import Demand
 from karmada_advisor.plan.effects import same
 from karmada_scheduler.api.binding import BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.structs import Struct, field
 
 Targets = Sequence[TargetCluster]
 
@@ -96,6 +98,40 @@ class Classified(NamedTuple):
     interrupted: bool
     missing: int
     starts: tuple[TargetCluster, ...] = ()
+
+
+class Pair(NamedTuple):
+    """A binding in a loss that does something to it.
+
+    Attributes:
+        position: Of the binding, in the order of the queue.
+        found: What becomes of it.
+        classified: Its class, and the numbers with it.
+        alone: The same if no other binding asked for capacity: differs only if it is short because its replicas do not fit
+            where the decision puts them; None if it is the same.
+    """
+
+    position: int
+    found: Evicted
+    classified: Classified
+    alone: Classified | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is short because its replicas do not fit where the decision puts them."""
+        return self.alone is not None
+
+
+class LossTally(Struct):
+    """What one loss does in one world.
+
+    Attributes:
+        pairs: The bindings to which it does something.
+        overcommitted: Clusters of which more is asked than they have free, with these resources.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    overcommitted: dict[str, tuple[Demand, ...]] = field(default_factory=dict)
 
 
 def counts_copies(spec: BindingSpec) -> bool:

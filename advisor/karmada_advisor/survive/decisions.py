@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
@@ -19,6 +18,7 @@ from karmada_advisor.survive.loss_decision import (
     decided,
     question,
     question_of_filters,
+    settled,
     too_few_fit,
 )
 from karmada_advisor.survive.sweep import Sweeps, sweeps_of
@@ -27,7 +27,6 @@ from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.structs import Struct
 
 _PURGED: Final = frozenset({"Directly", "Immediately"})
@@ -78,9 +77,7 @@ class LossDecisions(Struct, dict=True):
             return stored
         if same(found.targets, stored.spec.clusters):
             return stored
-        # It only has to be a time after which a requested reschedule is done.
-        decided_at = stored.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC)
-        return as_written(stored, found, decided_at)
+        return settled(stored, found)
 
     def forget(self) -> None:
         """Drop what only further decisions need."""

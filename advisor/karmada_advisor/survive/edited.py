@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
@@ -13,6 +13,7 @@ from karmada_advisor.state.stored import value_at
 from karmada_advisor.survive.classify import Classified, starts
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_decision import settled
 from karmada_advisor.whynot.edits import Edit, ObjectRef
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import patches_of
@@ -23,7 +24,6 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.structs import Struct, replace
 
 PairKey = tuple[int, int]
@@ -51,18 +51,6 @@ class EditedFleet(Struct, frozen=True):
     apply: tuple[ObjectPatch, ...]
     moves: int = 0
     starts: int = 0
-
-
-class LossChanges(NamedTuple):
-    """What an edit changes about losses in one world.
-
-    Attributes:
-        cured: The failing pairs that no longer fail.
-        worse: How many pairs are worse in any figure.
-    """
-
-    cured: frozenset[PairKey]
-    worse: int
 
 
 class FleetEditor(Struct, frozen=True):
@@ -183,12 +171,13 @@ class FleetEditor(Struct, frozen=True):
         found = side.rules.decide(edited, side.snapshot)
         if not isinstance(found, Decision) or found.error is not None or not found.targets:
             return None
-        asked = edited.spec.reschedule_triggered_at
-        return as_written(edited, found, asked or datetime.fromtimestamp(0, UTC))
+        return settled(edited, found)
 
 
-def changes(before: Losses, after: Losses, loss: Loss, *, holds: bool = False) -> LossChanges:
-    """Return what differs between the losses before and after an edit.
+def changes(
+    before: Losses, after: Losses, loss: Loss, *, holds: bool = False
+) -> tuple[frozenset[PairKey], int]:
+    """Return the failing pairs that no longer fail after an edit, and how many pairs are worse in any figure.
 
     Args:
         before: Without it.
@@ -208,7 +197,7 @@ def changes(before: Losses, after: Losses, loss: Loss, *, holds: bool = False) -
             worse += any(now > then for now, then in zip(other, one, strict=True))
             if fails(one, holds=holds) and not fails(other, holds=holds):
                 cured.add((number, place))
-    return LossChanges(frozenset(cured), worse)
+    return frozenset(cured), worse
 
 
 def figures(found: Classified) -> PairFigures:

@@ -9,16 +9,15 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.plan.decide import PlanSide, grouped
+from karmada_advisor.plan.decide import PlanSide, grouped, no_progress
 from karmada_advisor.plan.load import requests
 from karmada_advisor.survive.capacity import FreeCapacity, Starting
-from karmada_advisor.survive.classify import LossClass, classified, counts_copies, wanted
+from karmada_advisor.survive.classify import LossClass, LossTally, Pair, classified, counts_copies, wanted
 from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_decision import SharedDecisions
-from karmada_advisor.survive.loss_inputs import LossInputs, never, no_progress
-from karmada_advisor.survive.tallies import LossTally, Pair
+from karmada_advisor.survive.loss_inputs import LossInputs, never
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace

@@ -9,13 +9,14 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.explain.remedy_model import ObjectShown
+from karmada_advisor.plan.decide import no_progress
 from karmada_advisor.plan.load import CPU, requests
 from karmada_advisor.survive.classify import LossClass, wanted
 from karmada_advisor.survive.edited import PairKey
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
+from karmada_advisor.survive.loss_inputs import never
 from karmada_advisor.survive.remedies import FoundRemedy
-from karmada_advisor.survive.steps import finished
 from karmada_advisor.whynot.edits import Edit, Minimum, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.model import EditShown, MinimumShown
 from karmada_advisor.whynot.quantities import amounts_of, least
@@ -49,7 +50,7 @@ class LeastCapacity:
         losses: The losses, decided.
         loss: The world.
         is_over: Whether to end.
-        short: Domains that leave something without capacity; known after ``find``, as ``looked``.
+        short: Domains that leave something without capacity; known after ``steps``, as ``looked``.
         looked: Those that were looked at.
     """
 
@@ -64,12 +65,11 @@ class LeastCapacity:
         self._changed: set[str] = set()
         self.short = self.looked = 0
 
-    def find(self) -> list[FoundRemedy]:
-        """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them."""
-        return finished(self.steps())
-
     def steps(self) -> Generator[None, None, list[FoundRemedy]]:
-        """Do the same in steps: one is the search for one cluster."""
+        """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them.
+
+        One step is the search for one cluster.
+        """
         found: dict[object, FoundRemedy] = {}
         most: dict[str, dict[str, int]] = {}
         numbers = self._short()
@@ -189,8 +189,8 @@ class LeastCapacity:
                 bindings=self._starting(number),
                 domains=[inputs.domains[number]],
                 losses=[self.loss],
-                progress=lambda _done, _total: None,
-                is_over=lambda: False,
+                progress=no_progress,
+                is_over=never,
             )
         )
         again.run()

@@ -17,9 +17,8 @@ from collections.abc import Collection, Container
 from enum import Enum
 from typing import Final, NamedTuple
 
-from karmada_advisor.plan.deletions import NO_EXECUTE
+from karmada_advisor.plan.deletions import NO_EXECUTE, applied_placement
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
-from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.structs import replace
 
@@ -58,10 +57,7 @@ class LeftBehind(NamedTuple):
 
 def eviction_delay(binding: Binding, taints: Collection[Taint]) -> int:
     """Return the seconds from some taints to the eviction: the earliest of the tolerations that are used, 0 without one."""
-    try:
-        placement = binding.applied_placement
-    except ManifestError:
-        placement = None
+    placement = applied_placement(binding)
     tolerations = placement.cluster_tolerations if placement else ()
     seconds = (
         each.toleration_seconds

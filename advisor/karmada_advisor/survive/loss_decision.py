@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from datetime import UTC, datetime
 from typing import Final, NamedTuple
 
 from karmada_advisor.survive.classify import FailedBy, Targets
@@ -14,6 +15,7 @@ from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.diagnosis import (
     FitError,
     HeldError,
@@ -53,6 +55,11 @@ def decided(found: Decision, before: Targets) -> LossDecision:
     return LossDecision(
         after, failed_by(error), condition_for(error).message, isinstance(error, HeldError | KeptError)
     )
+
+
+def settled(binding: Binding, found: Decision) -> Binding:
+    """Return a binding after a decision is written, at a time after which a requested reschedule is done."""
+    return as_written(binding, found, binding.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC))
 
 
 def failed_by(error: SchedulingError) -> FailedBy:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
+from karmada_advisor.plan.decide import Progress, no_progress
 from karmada_advisor.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.survive.domains import FailureDomain
 from karmada_advisor.survive.loss import Loss
@@ -13,12 +14,6 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, field
-
-Progress = Callable[[int, int], None]
-
-
-def no_progress(_done: int, _total: int) -> None:
-    """Show nothing."""
 
 
 def never() -> bool:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from math import comb
 from typing import Final
 
+from karmada_advisor.plan.decide import no_progress
+from karmada_advisor.survive.classify import LossTally
 from karmada_advisor.survive.domains import CLUSTER, PAIR, FailureDomain
 from karmada_advisor.survive.edited import PairFigures, figures
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_inputs import no_progress
-from karmada_advisor.survive.tallies import LossTally
 from karmada_scheduler.structs import replace
 
 _FIRST: Final = 50

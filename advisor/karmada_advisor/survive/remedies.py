@@ -14,8 +14,15 @@ from typing import Final
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.remedy_model import ObjectPatch
-from karmada_advisor.survive.classify import FailedBy, LossClass
-from karmada_advisor.survive.closed import closed_edits, guard_edit, resume_patches, settings_edit
+from karmada_advisor.survive.classify import FailedBy, LossClass, Pair
+from karmada_advisor.survive.closed import (
+    closed_edits,
+    guard_edit,
+    rebalancer,
+    resume_patches,
+    settings_edit,
+    spreading_edits,
+)
 from karmada_advisor.survive.edited import (
     EditedFleet,
     FleetEditor,
@@ -28,9 +35,6 @@ from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.model import LossSettings
-from karmada_advisor.survive.spreading import rebalancer, spreading_edits
-from karmada_advisor.survive.steps import finished
-from karmada_advisor.survive.tallies import Pair
 from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, Side
 from karmada_advisor.whynot.model import EditShown, edit_shown
 from karmada_scheduler.api.binding import Binding
@@ -101,12 +105,11 @@ class Remedies(Struct, frozen=True):
     def _losses(self) -> Losses:
         return self.editor.losses
 
-    def find(self) -> tuple[list[FoundRemedy], int]:
-        """Return the remedies, those of the worst groups first, and how many groups were not looked at."""
-        return finished(self.steps())
-
     def steps(self) -> Generator[None, None, tuple[list[FoundRemedy], int]]:
-        """Do the same in steps: one is a search, or the decisions after an edit."""
+        """Return the remedies, those of the worst groups first, and how many groups were not looked at.
+
+        One step is a search, or the decisions after an edit.
+        """
         found: list[FoundRemedy] = []
         groups = self._groups()
         for number, group in enumerate(groups):
@@ -235,8 +238,8 @@ class Remedies(Struct, frozen=True):
     def _judged(
         self, group: _Group, fleet: EditedFleet, edits: tuple[EditShown, ...], *, needs_owner: bool
     ) -> Iterator[FoundRemedy]:
-        made = changes(self._losses, fleet.losses, self.loss, holds=self.holds)
-        if made.worse or not group.pairs.keys() <= made.cured:
+        cured, worse = changes(self._losses, fleet.losses, self.loss, holds=self.holds)
+        if worse or not group.pairs.keys() <= cured:
             return
         target = ObjectRef(group.policy.kind, group.policy.namespace, group.policy.name)
         shown = tuple(
@@ -245,9 +248,9 @@ class Remedies(Struct, frozen=True):
             else replace(each, object=replace(each.object, **target._asdict()))
             for each in edits
         )
-        widens = needs_owner or self._leaves_regions(fleet.losses, made.cured)
+        widens = needs_owner or self._leaves_regions(fleet.losses, cured)
         yield FoundRemedy(
-            group.policy, group.effect, made.cured, shown, fleet.apply, fleet.moves, fleet.starts, widens
+            group.policy, group.effect, cured, shown, fleet.apply, fleet.moves, fleet.starts, widens
         )
 
     def _leaves_regions(self, after: Losses, cured: frozenset[PairKey]) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance
-from karmada_advisor.plan.result import targets
-from karmada_advisor.survive.classify import LossClass
+from karmada_advisor.plan.effects import targets
+from karmada_advisor.survive.classify import LossClass, LossTally, Pair
 from karmada_advisor.survive.domains import PAIR, FailureDomain, FailureDomains
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss, eviction_delay
@@ -26,9 +26,7 @@ from karmada_advisor.survive.model import (
     SurvivalReport,
     SurvivalTotals,
 )
-from karmada_advisor.survive.notes import notes_of_domains, notes_of_pairs
-from karmada_advisor.survive.summary import summary
-from karmada_advisor.survive.tallies import LossTally, Pair
+from karmada_advisor.survive.summary import notes_of_domains, notes_of_pairs, summary
 from karmada_scheduler.api.binding import Binding, BindingKey
 
 if TYPE_CHECKING:  # the search for edits, which most reports do without

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from karmada_advisor.cli.survive import status_of
 from karmada_advisor.explain.model import Provenance, Tense
-from karmada_advisor.survive.classify import Classified, LossClass, wanted
+from karmada_advisor.survive.classify import Classified, LossClass, Pair, wanted
 from karmada_advisor.survive.domains import CLUSTER, FailureDomain, FailureDomains, failure_domains
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.fail_on import WORDS, FailOn, failing, figures_in
@@ -24,7 +24,6 @@ from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.survive.pairs import decide_pairs
 from karmada_advisor.survive.report import survival_report
-from karmada_advisor.survive.tallies import Pair
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

@@ -9,14 +9,13 @@ from functools import cache
 import pytest
 
 from karmada_advisor.plan.decide import PlanSide, without_clusters
-from karmada_advisor.survive.classify import Classified, LossClass, classified
+from karmada_advisor.survive.classify import Classified, LossClass, Pair, classified
 from karmada_advisor.survive.coupled import CoupledLosses
 from karmada_advisor.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.survive.engine import Losses
 from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
-from karmada_advisor.survive.tallies import Pair
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Taint

@@ -26,6 +26,7 @@ from karmada_advisor.survive.loss import Loss
 from karmada_advisor.survive.loss_inputs import LossInputs
 from karmada_advisor.survive.loss_search import LossSearch
 from karmada_advisor.survive.remedies import FoundRemedy, Remedies
+from karmada_advisor.survive.steps import finished
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -228,8 +229,8 @@ def _with_pending(
 
 def _remedies(fleet: PolicyFleet, losses: Losses) -> Iterator[FoundRemedy]:
     editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
-    yield from Remedies(editor, Loss.GONE).find()[0]
-    yield from LeastCapacity(losses, Loss.GONE).find()
+    yield from finished(Remedies(editor, Loss.GONE).steps())[0]
+    yield from finished(LeastCapacity(losses, Loss.GONE).steps())
 
 
 def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
@@ -277,7 +278,7 @@ def test_edits_that_spread_a_workload_let_no_loss_interrupt_it_and_make_none_wor
         editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
         found = [
             each
-            for each in Remedies(editor, Loss.GONE, holds=True).find()[0]
+            for each in finished(Remedies(editor, Loss.GONE, holds=True).steps())[0]
             if any(edit.op == "rebalance" for edit in each.edits)
         ]
         if not found:
@@ -304,7 +305,7 @@ def test_a_capacity_that_is_one_step_smaller_does_not_suffice() -> None:
     for seed in count():
         fleet = PolicyFleet(seed)
         losses = fleet.losses()
-        for each in LeastCapacity(losses, Loss.GONE).find():
+        for each in finished(LeastCapacity(losses, Loss.GONE).steps()):
             [first, *others] = each.edits
             numbers = {number for number, _ in each.cured}
             if others or first.minimal is None or len(numbers) > 1:
