@@ -14,7 +14,7 @@ from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.model import ScenarioChange, WorkloadSize
 from karmada_advisor.placement_tests.scenario import START, Scenario
-from karmada_advisor.placement_tests.uids import OddTemplates, renamed, with_uids
+from karmada_advisor.placement_tests.uids import OddTemplates, with_uids
 from karmada_advisor.plan.change import Draft
 from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import Known, PlanInputs, known_after
@@ -120,13 +120,6 @@ class CaseState(Struct):
         after = with_uids(draft.after, self.odd)
         after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
         self._take(after)
-
-    def forked(self, odd: OddTemplates) -> CaseState:
-        """Return the same state with other uids, which have decided nothing until now; neither changes the other."""
-        objects, known = self.objects, self.known
-        if odd != self.odd:
-            objects, known = renamed(objects, known, odd)
-        return replace(self, objects=objects, known=known, sizes=dict(self.sizes), odd=odd)
 
     def _scaled(self, changes: Iterable[ScenarioChange]) -> None:
         """Let scaled workloads have their new size."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from collections.abc import Collection, Sequence
 
 from karmada_advisor.placement_tests.case_state import CaseState
 from karmada_advisor.placement_tests.model import ScenarioChange
@@ -26,7 +24,7 @@ class CaseTries:
         self._names = names
         self._tries: dict[OddTemplates, CaseState] = {}
         self._dependent: OddTemplates = NONE_ODD
-        self._before: _BeforeStep | None = None
+        self._steps: list[Sequence[ScenarioChange]] = []
 
     def begin(self) -> list[CaseState]:
         """Make the first decisions; return the states, that with even uids first.
@@ -34,7 +32,7 @@ class CaseTries:
         Raises:
             ChangeError: A change cannot be made.
         """
-        self._tries = {NONE_ODD: self._state(NONE_ODD)}
+        self._tries = {NONE_ODD: self._replayed(NONE_ODD)}
         return self._completed()
 
     def step(self, changes: Sequence[ScenarioChange]) -> list[CaseState]:
@@ -43,8 +41,11 @@ class CaseTries:
         Raises:
             ChangeError: A change cannot be made, or Karmada would refuse it.
         """
-        self._before = _BeforeStep(self._tries, self._dependent, self._scenario.clock.at, changes)
-        self._tries = {odd: self._state(odd) for odd in self._tries}
+        began = self._scenario.clock.at
+        self._steps.append(changes)
+        for state in self._tries.values():
+            self._scenario.clock.at = began
+            state.step(changes)
         return self._completed()
 
     def why_different(self, key: UnversionedTemplateKey) -> str:
@@ -63,25 +64,13 @@ class CaseTries:
                 return list(self._tries.values())
             self._dependent = found
             self._tries = {
-                odd: self._tries.get(odd) or self._state(odd)
+                odd: self._tries.get(odd) or self._replayed(odd)
                 for odd in combined(found, is_coupled=rules.is_coupled)
             }
 
-    def _state(self, odd: OddTemplates) -> CaseState:
-        """Return a state after the last step: of the try before it in which the same uids have decided something."""
-        before = self._before
-        if before is None:
-            return CaseState.begin(self._scenario, odd, self._given, self._names)
-        state = before.tries[odd & before.dependent].forked(odd)
-        self._scenario.clock.at = before.at
-        state.step(before.changes)
+    def _replayed(self, odd: OddTemplates) -> CaseState:
+        """Return a state after the last step, made again from the beginning with other uids."""
+        state = CaseState.begin(self._scenario, odd, self._given, self._names)
+        for changes in self._steps:
+            state.step(changes)
         return state
-
-
-class _BeforeStep(NamedTuple):
-    """The states before the last step, which templates depended on their uid until then, and the step."""
-
-    tries: Mapping[OddTemplates, CaseState]
-    dependent: OddTemplates
-    at: datetime
-    changes: Sequence[ScenarioChange]

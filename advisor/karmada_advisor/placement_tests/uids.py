@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from itertools import combinations
 from typing import Final
 
-from karmada_advisor.plan.inputs import Known
 from karmada_advisor.plan.objects import (
     PlanObjects,
     UnversionedTemplateKey,
@@ -15,7 +14,6 @@ from karmada_advisor.plan.objects import (
     text_of,
 )
 from karmada_advisor.plan.steps import PlannedStep
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.decision import Decision, TermAttempt
@@ -47,25 +45,6 @@ def with_uids(objects: PlanObjects, odd: OddTemplates) -> PlanObjects:
     return found
 
 
-def renamed(objects: PlanObjects, known: Known, odd: OddTemplates) -> tuple[PlanObjects, Known]:
-    """Return objects and values as they would be if other templates had an odd uid, and no uid had decided anything."""
-    found, bindings = objects.copy(), dict(known.bindings)
-    for key, each in objects.templates.items():
-        uid = UIDS[key in odd]
-        if (old := text_of(each, "metadata", "uid")) in UIDS and old != uid:
-            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
-    for name, each in objects.bindings.items():
-        uid = UIDS[resource_key(each) in odd]
-        if (old := text_of(each, "spec", "resource", "uid")) in UIDS and old != uid:
-            spec = part(each, "spec")
-            found.bindings[name] = {
-                **each,
-                "spec": {**spec, "resource": {**part(spec, "resource"), "uid": uid}},
-            }
-            bindings[name] = _with_uid(bindings[name], uid)
-    return found, Known(known.clusters, bindings)
-
-
 def decided_by_uid(step: PlannedStep, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
     """Yield the templates without a uid of their own whose uid decides where a replica goes."""
     for decision in step.decisions:
@@ -90,14 +69,10 @@ def _differs(attempt: TermAttempt, other: str) -> bool:
     cycle = attempt.cycle
     if cycle is None or attempt.error is not None:
         return False
-    twin = replace(cycle, binding=_with_uid(cycle.binding, other))
+    spec = cycle.binding.spec
+    resource = spec.resource._replace(uid=other)
+    twin = replace(cycle, binding=replace(cycle.binding, spec=replace(spec, resource=resource)))
     return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
-
-
-def _with_uid(binding: Binding, uid: str) -> Binding:
-    """Return a binding whose workload has another uid."""
-    spec = binding.spec
-    return replace(binding, spec=replace(spec, resource=spec.resource._replace(uid=uid)))
 
 
 def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.plan.changed_objects import unknown
 from karmada_advisor.plan.cluster_edits import ClusterEdits
 from karmada_advisor.plan.differences import changed_fields
 from karmada_advisor.plan.objects import (
@@ -115,7 +115,7 @@ class Draft(ClusterEdits, WorkloadEdits):
             *map(str, self.after.templates),
             *(str(resource_key(each)) for each in self.after.bindings.values()),
         ]
-        raise ChangeError(unknown(shown, known, what=""))
+        raise ChangeError(unknown(shown, shown, known))
 
     def _delete_binding_of(self, kind: str, namespace: str, name: str) -> UnversionedTemplateKey | None:
         """Delete the binding of a template; return the template, None if it has no binding."""
@@ -157,7 +157,7 @@ class Draft(ClusterEdits, WorkloadEdits):
             *("/".join(filter(None, key)) for key in self.after.policies or ()),
             *map(str, self.after.templates),
         ]
-        raise ChangeError(unknown(shown, known, what="--edit:"))
+        raise ChangeError(unknown(f"--edit: {shown}", shown, known))
 
     def add_cluster(self, manifest: Manifest) -> None:
         """Add a cluster of a file.

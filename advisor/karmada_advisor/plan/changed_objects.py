@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 
 from karmada_advisor.plan.change_model import ChangeShown, FieldChange
 from karmada_advisor.plan.objects import Manifest, PlanObjects, part, text_of
@@ -33,11 +32,3 @@ class ChangedObjects:
         metadata = part(manifest, "metadata")
         name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
         self.shown.append(ChangeShown(sign, f"{text_of(manifest, 'kind')}/{name}", text, tuple(fields)))
-
-
-def unknown(name: str, known: Iterable[str], *, what: str) -> str:
-    """Return the message about an object that does not exist, with the nearest name."""
-    names = sorted(set(known))
-    near = get_close_matches(name, names, n=1, cutoff=0.5)
-    text = f"{what} {name} does not exist".strip()
-    return f"{text}. Nearest: {near[0]}" if near else text

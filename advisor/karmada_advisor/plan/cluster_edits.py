@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.plan.changed_objects import ChangedObjects, unknown
+from karmada_advisor.plan.changed_objects import ChangedObjects
 from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.plan.stored import ChangeError, next_generation
 from karmada_advisor.state.stored import mappings, value_at
@@ -32,11 +33,10 @@ class ClusterEdits(ChangedObjects):
         """Delete a cluster, as ``karmadactl unjoin`` does: its bindings leave it before the object is gone."""
         manifest = self._cluster(name)
         metadata = {**part(manifest, "metadata"), "deletionTimestamp": _DELETED_AT}
-        self.after.clusters[name] = {**manifest, "metadata": metadata}
         on_it = [each for each in self.before.bindings.values() if _replicas_on(each, name) is not None]
         replicas = sum(_replicas_on(each, name) or 0 for each in on_it)
         text = f"is gone ({counted(replicas, 'replica')} of {counted(len(on_it), 'binding')})"
-        self.shown.append(ChangeShown("-", f"{CLUSTER}/{name}", text))
+        self._store(name, {**manifest, "metadata": metadata}, text, sign="-")
 
     def cordon(self, name: str) -> None:
         """Add the taint of ``karmadactl cordon``."""
@@ -48,7 +48,7 @@ class ClusterEdits(ChangedObjects):
         left = [each for each in taints if each.get("key") != UNSCHEDULABLE]
         if len(left) == len(taints):
             raise ChangeError(f"--uncordon: cluster {name} is not cordoned")
-        self._set_spec(name, {"taints": left}, "uncordoned")
+        self._set_taints(name, left, "uncordoned")
 
     def taint(self, name: str, written: str) -> None:
         """Add a taint ``key=value:Effect``, or remove those of ``key[:Effect]-``, as ``karmadactl taint`` does."""
@@ -73,17 +73,15 @@ class ClusterEdits(ChangedObjects):
         if len(left) == len(taints):
             have = ", ".join(sorted(str(each.get("key")) for each in taints)) or "none"
             raise ChangeError(f"--taint: cluster {name} has no taint {written}; it has: {have}")
-        self._set_spec(name, {"taints": left}, f"- taint {written}")
+        self._set_taints(name, left, f"- taint {written}")
 
     def _set_taint(self, name: str, taint: Mapping[str, str], text: str) -> None:
-        taints = self._taints(name)
-        same = [
+        others = [
             each
-            for each in taints
-            if (each.get("key"), each.get("effect")) == (taint["key"], taint["effect"])
+            for each in self._taints(name)
+            if (each.get("key"), each.get("effect")) != (taint["key"], taint["effect"])
         ]
-        others = [each for each in taints if each not in same]
-        self._set_spec(name, {"taints": [*others, dict(taint)]}, text)
+        self._set_taints(name, [*others, taint], text)
 
     def _taints(self, name: str) -> list[Mapping[str, Any]]:
         return mappings(value_at(self._cluster(name), "spec", "taints"))
@@ -94,29 +92,16 @@ class ClusterEdits(ChangedObjects):
         Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClusterByCondition.
         """
         manifest = self._cluster(name)
-        status = "True" if is_ready else "False"
-        others = [
-            each
-            for each in mappings(value_at(manifest, "status", "conditions"))
-            if each.get("type") != "Ready"
-        ]
-        conditions = [
-            *others,
-            {
-                "type": "Ready",
-                "status": status,
-                "reason": "ClusterReady" if is_ready else "ClusterNotReachable",
-            },
-        ]
-        self.after.clusters[name] = {
-            **manifest,
-            "status": {**part(manifest, "status"), "conditions": conditions},
-        }
+        conditions = mappings(value_at(manifest, "status", "conditions"))
+        status, reason = ("True", "ClusterReady") if is_ready else ("False", "ClusterNotReachable")
+        after = [each for each in conditions if each.get("type") != "Ready"]
+        after.append({"type": "Ready", "status": status, "reason": reason})
+        self.after.clusters[name] = {**manifest, "status": {**part(manifest, "status"), "conditions": after}}
         if not is_ready:
             self._set_taint(name, {"key": NOT_READY, "effect": "NoSchedule"}, "not ready")
             return
         left = [each for each in self._taints(name) if each.get("key") != NOT_READY]
-        self._set_spec(name, {"taints": left}, "ready")
+        self._set_taints(name, left, "ready")
 
     def label(self, name: str, written: str) -> None:
         """Set a label ``key=value``, or remove ``key-``."""
@@ -126,7 +111,7 @@ class ClusterEdits(ChangedObjects):
         if not has_value and key.endswith("-"):
             key = key.removesuffix("-")
             if key not in labels:
-                raise ChangeError(unknown(key, labels, what=f"--label: label of cluster {name}"))
+                raise ChangeError(unknown(f"--label: label of cluster {name} {key}", key, labels))
             text = f"- label {key}={labels.pop(key)}"
         elif has_value and key:
             before = labels.get(key)
@@ -135,8 +120,7 @@ class ClusterEdits(ChangedObjects):
         else:
             raise ChangeError(f"--label: expected C=key=value or C=key-, got {name}={written}")
         metadata = {**part(manifest, "metadata"), "labels": labels}
-        self.after.clusters[name] = next_generation({**manifest, "metadata": metadata})
-        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", text))
+        self._store(name, next_generation({**manifest, "metadata": metadata}), text)
 
     def room(self, name: str, written: str) -> None:
         """Change the allocatable amounts of a cluster: ``cpu=+20,memory=-64Gi,pods=500``.
@@ -161,8 +145,7 @@ class ClusterEdits(ChangedObjects):
         if not texts:
             raise ChangeError(f"--room: expected C=cpu=+20, got {name}={written}")
         status = {**part(manifest, "status"), "resourceSummary": {**summary, "allocatable": allocatable}}
-        self.after.clusters[name] = {**manifest, "status": status}
-        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", ", ".join(texts)))
+        self._store(name, {**manifest, "status": status}, ", ".join(texts))
 
     def add(self, name: str, like: str) -> None:
         """Add an empty cluster that is like another one: its spec, labels, APIs and allocatable amounts."""
@@ -178,20 +161,22 @@ class ClusterEdits(ChangedObjects):
         status = dict(part(model, "status"))
         summary = part(status, "resourceSummary")
         status["resourceSummary"] = {"allocatable": dict(part(summary, "allocatable"))}
-        self.after.clusters[name] = {**model, "metadata": metadata, "status": status}
-        self.shown.append(ChangeShown("+", f"{CLUSTER}/{name}", f"as {like}, empty"))
+        self._store(name, {**model, "metadata": metadata, "status": status}, f"as {like}, empty", sign="+")
 
     def _cluster(self, name: str) -> Manifest:
         found = self.after.clusters.get(name)
         if found is None:
-            raise ChangeError(unknown(name, self.after.clusters, what="cluster"))
+            raise ChangeError(unknown(f"cluster {name}", name, self.after.clusters))
         return found
 
-    def _set_spec(self, name: str, fields: Mapping[str, Any], text: str) -> None:
+    def _set_taints(self, name: str, taints: Sequence[Mapping[str, Any]], text: str) -> None:
         manifest = self._cluster(name)
-        spec = {**part(manifest, "spec"), **fields}
-        self.after.clusters[name] = next_generation({**manifest, "spec": spec})
-        self.shown.append(ChangeShown("~", f"{CLUSTER}/{name}", text))
+        spec = {**part(manifest, "spec"), "taints": taints}
+        self._store(name, next_generation({**manifest, "spec": spec}), text)
+
+    def _store(self, name: str, manifest: Manifest, text: str, *, sign: str = "~") -> None:
+        self.after.clusters[name] = manifest
+        self.shown.append(ChangeShown(sign, f"{CLUSTER}/{name}", text))
 
 
 def _replicas_on(binding: Manifest, cluster: str) -> int | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from difflib import get_close_matches
 from typing import Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
@@ -106,15 +105,11 @@ class Templates:
             return True
         if not selector.name:
             return False
-        if self._close(selector, policy):
+        if nearest(selector.name, self._names(selector, policy), cutoff=_ALIKE):
             return True
         return any(
             each not in policy.selectors and each.name and self._matches(each, policy) for each in before
         )
-
-    def _close(self, selector: Selector, policy: ClaimingPolicy) -> str:
-        names = self._names(selector, policy)
-        return next(iter(get_close_matches(selector.name, names, n=1, cutoff=_ALIKE)), "")
 
     def _names(self, selector: Selector, policy: ClaimingPolicy) -> list[str]:
         return sorted(

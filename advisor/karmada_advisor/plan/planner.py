@@ -4,18 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import partial
+from typing import Final
 
 from karmada_advisor.claims.quota import Quota
-from karmada_advisor.plan import deletions, holds, triggers
+from karmada_advisor.plan import deletions, holds
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.derive import derive
 from karmada_advisor.plan.effects import Comparison, same
 from karmada_advisor.plan.inputs import Known, PlanInputs, changed_clusters, known_after, known_of
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.cluster_changes import ClusterChanges
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+
+AT_ONCE: Final = "at once"
+AT_RETRY: Final = "at the next retry"
+AFTER_EVICTION: Final = "after eviction"
+AT_RESTART: Final = "when the scheduler restarts"
 
 
 class Planner:
@@ -106,7 +115,7 @@ class Planner:
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
             if new is not None and taints:
                 found.new = deletions.evicted(new, taints)
-                found.when = triggers.AFTER_EVICTION if found.new is not new else ""
+                found.when = AFTER_EVICTION if found.new is not new else ""
             yield key, found
 
     # --- after the change ---
@@ -116,17 +125,11 @@ class Planner:
         changes = ClusterChanges()
         for old, new in self.changed_clusters.values():
             changes.add(old, new)
-        watched = triggers.Triggers(
-            changes,
-            self.derived.concerned,
-            restarts=self.restarts,
-            knows_claims=self.inputs.before.policies is not None,
-        )
         assigned: list[Binding] = []
         for key, each in self.comparisons.items():
             if each.new is None or not side.rules.may_decide(each.new):
                 continue
-            each.when = each.when or watched.when(each.old, each.new)
+            each.when = each.when or self._when(each.old, each.new, changes)
             self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
             if each.hold is None:
                 assigned.append(each.new)
@@ -137,6 +140,27 @@ class Planner:
             comparison = self.comparisons[binding.key]
             comparison.decided = outcome
             self._rebalance_after(side, binding, comparison)
+
+    def _when(self, old: Binding | None, new: Binding, changes: ClusterChanges) -> str:
+        """Return when the scheduler looks at a binding, "" if it does not: the rules of its informer.
+
+        Args:
+            old: The binding before the change, None if there was none.
+            new: The binding after the change; this scheduler is responsible for it.
+            changes: The changed clusters.
+        """
+        if changes and changes.concerns(new):
+            return AT_ONCE
+        # Where policies were not read, every binding counts as claimed.
+        if self.inputs.before.policies is not None and not requeue_rules.is_claimed(new):
+            return ""
+        if old is None or old.generation != new.generation or old.labels != new.labels:
+            return AT_ONCE
+        if new.key in self.derived.concerned:
+            return AT_ONCE
+        if self.restarts:
+            return AT_RESTART
+        return AT_RETRY if _is_retried(new) else ""
 
     def _rebalance_after(self, side: PlanSide, binding: Binding, each: Comparison) -> None:
         """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
@@ -183,3 +207,9 @@ class Planner:
             comparison.unchanged_side = outcome
             if binding.key in rebalanced_too:
                 comparison.later_unchanged = side.rebalanced(binding)
+
+
+def _is_retried(binding: Binding) -> bool:
+    """Return whether the scheduler tries again without an event: its last attempt failed, and not by the filters."""
+    condition = condition_of(binding)
+    return condition.status == "False" and condition.reason != NO_CLUSTER_FIT

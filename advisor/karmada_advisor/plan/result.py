@@ -9,7 +9,7 @@ from typing import Final
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.explain.model import Provenance, Tense
-from karmada_advisor.plan import deletions, failures, triggers
+from karmada_advisor.plan import deletions, failures
 from karmada_advisor.plan.capacity_model import Capacity
 from karmada_advisor.plan.change_model import ChangeShown
 from karmada_advisor.plan.decide import PlannedDecision, PlanSide
@@ -32,7 +32,7 @@ from karmada_advisor.plan.model import (
     Totals,
 )
 from karmada_advisor.plan.notes import notes
-from karmada_advisor.plan.planner import Planner
+from karmada_advisor.plan.planner import AT_ONCE, Planner
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -168,7 +168,7 @@ def _when(effect: Effect, each: Comparison) -> str:
         case Effect.LATENT:
             return "at the next rebalance"
         case Effect.DELETED:
-            return triggers.AT_ONCE
+            return AT_ONCE
         case _:
             return each.when
 

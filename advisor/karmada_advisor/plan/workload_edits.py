@@ -6,8 +6,9 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.names import unknown
 from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.plan.changed_objects import ChangedObjects, unknown
+from karmada_advisor.plan.changed_objects import ChangedObjects
 from karmada_advisor.plan.objects import (
     Manifest,
     UnversionedTemplateKey,
@@ -62,7 +63,7 @@ class WorkloadEdits(ChangedObjects):
         """
         found = self.workloads(written)
         if not found:
-            raise ChangeError(unknown(written, self.workload_names(), what=f"{flag}: workload"))
+            raise ChangeError(unknown(f"{flag}: workload {written}", written, self.workload_names()))
         if len(found) > 1:
             names = ", ".join(sorted(map(str, found)))
             raise ChangeError(f"{flag}: {written} is ambiguous: {names}; write NS/KIND/NAME")

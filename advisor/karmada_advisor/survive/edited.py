@@ -20,7 +20,6 @@ from karmada_advisor.whynot.model import patches_of
 from karmada_advisor.whynot.objects import ObjectScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import Manifest, ManifestError
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
@@ -72,13 +71,10 @@ class FleetEditor(Struct, frozen=True):
         """Return a policy; of one that is not known, what a binding tells of it; None if it differs from the binding."""
         of_binding = value_at(self.manifests[binding.key], "spec", "placement")
         if self.policies is None:
-            return {"spec": {"placement": of_binding, **self._failover(binding)}}
+            failover = value_at(self.manifests[binding.key], "spec", "failover")
+            return {"spec": {"placement": of_binding, **({"failover": failover} if failover else {})}}
         found = self.policies.get(PolicyKey(ref.kind, ref.namespace, ref.name))
         return found if found is not None and value_at(found, "spec", "placement") == of_binding else None
-
-    def _failover(self, binding: Binding) -> Manifest:
-        found = value_at(self.manifests[binding.key], "spec", "failover")
-        return {"failover": found} if found else {}
 
     def edited(
         self, ref: PolicyRef, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
@@ -102,24 +98,12 @@ class FleetEditor(Struct, frozen=True):
             return None
         after = found.manifests[target]
         of_binding = self.manifests[binding.key]
-        spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
+        after_spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
         try:
-            placement = self.scheduler.parse_binding({**of_binding, "spec": spec}).spec.placement
+            placement = self.scheduler.parse_binding({**of_binding, "spec": after_spec}).spec.placement
         except ManifestError:
             return None
         mode = value_at(after, "spec", "failover", "cluster", "purgeMode")
-        return self._written(ref, binding, placement, mode, patches_of(found), rebalances=rebalances)
-
-    def _written(
-        self,
-        ref: PolicyRef,
-        binding: Binding,
-        placement: Placement | None,
-        mode: Any,
-        apply: tuple[ObjectPatch, ...],
-        *,
-        rebalances: bool,
-    ) -> EditedFleet | None:
         self._show()
         changed: dict[int, Binding] = {}
         modes = dict(self.losses.inputs.purge_modes)
@@ -141,7 +125,7 @@ class FleetEditor(Struct, frozen=True):
             changed[place] = made
             moves += sum(one.replicas for one in starts(spec, made.spec.clusters, spec.clusters))
             started += sum(one.replicas for one in starts(spec, spec.clusters, made.spec.clusters))
-        return EditedFleet(self.losses.after(changed, modes), apply, moves, started)
+        return EditedFleet(self.losses.after(changed, modes), patches_of(found), moves, started)
 
     def resumed(self, keys: Collection[BindingKey], apply: tuple[ObjectPatch, ...]) -> EditedFleet | None:
         """Return the fleet after the end of the suspension of some bindings."""
