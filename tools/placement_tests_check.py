@@ -19,7 +19,6 @@ from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import TemplateWritten
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.placement_tests.case_state import CaseState
-from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.checking import refused
 from karmada_advisor.placement_tests.model import (
@@ -29,6 +28,7 @@ from karmada_advisor.placement_tests.model import (
     ScenarioControllerManager,
     ScenarioScheduler,
 )
+from karmada_advisor.placement_tests.running import CaseTries
 from karmada_advisor.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
 from karmada_advisor.placement_tests.uids import NONE_ODD, UIDS
 from karmada_advisor.plan.change import Draft

@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
 
 from karmada_advisor.claims.template import TemplateKey
-from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import TemplateHead
-from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.placement_tests.changes import make_changes
 from karmada_advisor.placement_tests.model import ScenarioChange, WorkloadSize
 from karmada_advisor.placement_tests.scenario import START, Scenario
 from karmada_advisor.placement_tests.uids import OddTemplates, with_uids
 from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.effects import Comparison
 from karmada_advisor.plan.inputs import Known, PlanInputs, known_after
-from karmada_advisor.plan.model import BindingPlan
 from karmada_advisor.plan.objects import (
     Manifest,
     PlanObjects,
-    UnversionedTemplateKey,
     part,
     resource_key,
     unversioned,
@@ -30,7 +21,6 @@ from karmada_advisor.plan.objects import (
 from karmada_advisor.plan.steps import PlannedStep, take_step
 from karmada_advisor.plan.stored import with_id
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
 
@@ -153,90 +143,3 @@ class CaseState(Struct):
             scenario.clock.at,
         )
         self.objects, self.known = self.last.objects, self.last.known
-
-    def of(self, key: UnversionedTemplateKey) -> PlacedWorkload:
-        """Return a workload as it is now."""
-        assert self.last is not None
-        found = next(
-            (
-                name
-                for bindings in (self.objects.bindings, self.bindings_before)
-                for name, each in bindings.items()
-                if resource_key(each) == key
-            ),
-            None,
-        )
-        return PlacedWorkload(self, key, found)
-
-
-class PlacedWorkload(Struct, frozen=True, dict=True):
-    """One workload after a step.
-
-    Attributes:
-        state: Its state.
-        key: Its template.
-        binding_key: Its binding; None if no policy claims it.
-    """
-
-    state: CaseState
-    key: UnversionedTemplateKey
-    binding_key: BindingKey | None
-
-    @property
-    def binding(self) -> Binding | None:
-        """The binding as it is stored now."""
-        return None if self.binding_key is None else self.state.known.bindings.get(self.binding_key)
-
-    @property
-    def before(self) -> Binding | None:
-        """The binding before the step."""
-        return None if self.binding_key is None else self.state.before.get(self.binding_key)
-
-    @property
-    def template(self) -> Manifest:
-        """The template; only its metadata if it was not read."""
-        found = self.state.objects.templates.get(self.key) or self.state.scenario.objects.templates.get(
-            self.key
-        )
-        return found or {
-            "kind": self.key.kind,
-            "metadata": {"namespace": self.key.namespace, "name": self.key.name},
-        }
-
-    @property
-    def comparison(self) -> Comparison | None:
-        """The binding on both sides of the step."""
-        assert self.state.last is not None
-        return None if self.binding_key is None else self.state.last.comparisons.get(self.binding_key)
-
-    @property
-    def plan(self) -> BindingPlan | None:
-        """What the step did to it."""
-        assert self.state.last is not None
-        return None if self.binding_key is None else self.state.last.plans.get(self.binding_key)
-
-    @cached_property
-    def explanation(self) -> Explanation:
-        """How it was decided in the last step; how it is now, if nothing asked for a decision."""
-        state, comparison = self.state, self.comparison
-        source = "the files of the test"
-        if comparison is None or comparison.new is None or self.binding_key is None:
-            return explain_unclaimed(TemplateHead.of(self.template), _policies(state), source=source)
-        asked = comparison.new if comparison.decided is not None else self.binding or comparison.new
-        rules = state.scenario.rules
-        snapshot = Snapshot.of(state.known.clusters.values())
-        rules.objects.show(snapshot, [*state.known.bindings.values(), asked])
-        inputs = replace(
-            ExplainInputs.of(rules, asked, snapshot),
-            binding_manifest=state.objects.bindings.get(self.binding_key),
-            cluster_manifest=state.objects.clusters.get,
-            policies=_policies(state),
-            template_labels=dict(part(self.template, "metadata", "labels")),
-            now=state.scenario.clock.at,
-            schedulers=state.scenario.schedulers,
-        )
-        return explain(inputs, source=source)
-
-
-def _policies(state: CaseState) -> list[Manifest]:
-    return list((state.objects.policies or {}).values())

@@ -5,20 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.placement_tests.case_state import PlacedWorkload
 from karmada_advisor.placement_tests.cel import expressions
 from karmada_advisor.placement_tests.expression_data import WorkloadData
 from karmada_advisor.placement_tests.model import CaseStep, Expectation, ExpectedValue
-from karmada_advisor.placement_tests.outcomes import (
-    NO_POLICY,
-    clusters_of,
-    effect_of,
-    is_placed,
-    policy_of,
-    reason_of,
-    type_of,
-    why_not_placed,
-)
+from karmada_advisor.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.placement_tests.report_model import ClusterDifference, ExpectationFailure
 from karmada_scheduler.structs import Struct, replace
 
@@ -29,25 +19,17 @@ OF_STEPS: Final = {"effect": "state", "stops": "placement"}
 """Expectations that compare with what there was before, and with what of it."""
 
 
-def _codes(found: PlacedWorkload) -> list[str]:
-    return [each.code for each in found.explanation.causes]
-
-
-def _not_placed(found: PlacedWorkload) -> str | bool:
-    return False if is_placed(found) else reason_of(found) or True
-
-
 _VALUES: Final[Mapping[str, Callable[[PlacedWorkload], Any]]] = {
-    "placed": is_placed,
-    "clusters": clusters_of,
-    "replicas": lambda found: sum(clusters_of(found).values()),
-    "policy": policy_of,
-    "notPlaced": _not_placed,
-    "causes": _codes,
+    "placed": lambda found: found.is_placed,
+    "clusters": lambda found: found.clusters,
+    "replicas": lambda found: sum(found.clusters.values()),
+    "policy": lambda found: found.policy,
+    "notPlaced": lambda found: False if found.is_placed else found.reason or True,
+    "causes": lambda found: found.causes,
     "warnings": lambda found: list(found.explanation.warnings),
-    "type": type_of,
-    "effect": effect_of,
-    "stops": lambda found: 0 if found.plan is None else found.plan.stops,
+    "type": lambda found: found.type,
+    "effect": lambda found: found.effect,
+    "stops": lambda found: found.stops,
 }
 
 
@@ -93,12 +75,12 @@ class _Check(Struct, frozen=True):
 
     def failures(self) -> Iterator[ExpectationFailure]:
         """Yield what does not hold."""
-        missing = next((each for each in self.found if not is_placed(each)), None)
+        missing = next((each for each in self.found if not each.is_placed), None)
         reported = False
         for key, wanted in self.expectation.keys.items():
             if missing is not None and key in PLACED_ONLY:
                 if not reported:
-                    failure = self._failure(key, None, f"it is not placed: {why_not_placed(missing)}")
+                    failure = self._failure(key, None, f"it is not placed: {missing.why_not_placed}")
                     expected = [each.value for each in wanted.value] if key == "that" else wanted.value
                     yield replace(failure, expected=expected)
                 reported = True
@@ -131,9 +113,9 @@ class _Check(Struct, frozen=True):
         differ = any(each != got[0] for each in got)
         text = self.why_different if differ else ""
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
-            text = why_not_placed(self.found[0])
+            text = self.found[0].why_not_placed
         if key == "placed" and wanted.value and not text:
-            text = why_not_placed(next(each for each in self.found if not is_placed(each)))
+            text = next(each for each in self.found if not each.is_placed).why_not_placed
         failure = self._failure(key, list(got) if differ else got[0], text)
         if key != "clusters":
             return failure

@@ -5,16 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from karmada_advisor.placement_tests.case_state import PlacedWorkload
-from karmada_advisor.placement_tests.outcomes import (
-    clusters_of,
-    effect_of,
-    is_placed,
-    policy_of,
-    reason_of,
-    type_of,
-    why_not_placed,
-)
+from karmada_advisor.placement_tests.outcomes import PlacedWorkload
 from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.plan.objects import Manifest, part
 from karmada_advisor.state.stored import mappings, value_at
@@ -53,7 +44,7 @@ class WorkloadData:
             return self._of_targets(self._found.binding.spec.clusters if self._found.binding else ())
         if name == "before":
             return self._of_targets(self._found.before.spec.clusters if self._found.before else ())
-        replicas = clusters_of(self._found)
+        replicas = self._found.clusters
         return [
             _row(cluster, each, replicas.get(cluster, 0))
             for cluster, each in sorted(self._found.state.objects.clusters.items())
@@ -64,24 +55,23 @@ class WorkloadData:
         return [_row(each.name, clusters.get(each.name, {}), each.replicas) for each in sorted(targets)]
 
     def _result(self) -> Mapping[str, Any]:
-        found, plan = self._found, self._found.plan
-        placed = is_placed(found)
+        found = self._found
         return {
-            "isPlaced": placed,
-            "reason": "" if placed else reason_of(found),
-            "message": "" if placed else why_not_placed(found),
-            "type": type_of(found),
-            "effect": effect_of(found),
-            "policy": policy_of(found),
+            "isPlaced": found.is_placed,
+            "reason": "" if found.is_placed else found.reason,
+            "message": "" if found.is_placed else found.why_not_placed,
+            "type": found.type,
+            "effect": found.effect,
+            "policy": found.policy,
             "wanted": 0 if found.binding is None else found.binding.spec.replicas,
-            "stops": 0 if plan is None else plan.stops,
-            "starts": 0 if plan is None else plan.starts,
-            "causes": [each.code for each in found.explanation.causes],
+            "stops": found.stops,
+            "starts": 0 if found.plan is None else found.plan.starts,
+            "causes": found.causes,
         }
 
     def replicas(self, cluster: str) -> int:
         """Return the replicas on a cluster; ValueError if there is no such cluster."""
-        found = clusters_of(self._found)
+        found = self._found.clusters
         known = self._found.state.objects.clusters
         if (
             cluster not in known

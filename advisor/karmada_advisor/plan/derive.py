@@ -205,9 +205,10 @@ def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event])
 
     A template that was not read is as its binding names it; its labels are not known then.
     """
-    touched = _touched_policies(events)
-    unclaimed_matter = any(isinstance(each, PolicyWritten) for each in events)
-    preempting = any(_preempts(each.manifest) for each in events if isinstance(each, PolicyWritten))
+    policies = [each.manifest for each in events if isinstance(each, PolicyWritten)]
+    touched = {policy_key(each) for each in policies}
+    touched |= {each.key for each in events if isinstance(each, PolicyDeleted)}
+    preempting = any(part(each, "spec").get("preemption") == "Always" for each in policies)
     read = {}
     for key, manifest in before.templates.items():
         read[key] = read_template(manifest, metadata_only=key in before.metadata_only)
@@ -221,7 +222,8 @@ def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event])
             preempting
             or name in written
             or policy in touched
-            or (policy is None and unclaimed_matter and _may_be_claimed(manifest))
+            # bindings of dependencies have no placement, and no policy claims them
+            or (policy is None and policies and part(manifest, "spec").get("placement") is not None)
         ):
             yield template
     yield from read.values()
@@ -232,23 +234,6 @@ def _claimed_as(template: Template, named: Template) -> Template:
     if template.claim == UNCLAIMED and named.claim != UNCLAIMED:
         template = template.with_claim(named.claim)
     return replace(template, uid=template.uid or named.uid)
-
-
-def _touched_policies(events: Iterable[Event]) -> set[PolicyKey]:
-    return {
-        policy_key(each.manifest) if isinstance(each, PolicyWritten) else each.key
-        for each in events
-        if isinstance(each, PolicyWritten | PolicyDeleted)
-    }
-
-
-def _preempts(policy: Manifest) -> bool:
-    return bool(part(policy, "spec").get("preemption") == "Always")
-
-
-def _may_be_claimed(binding: Manifest) -> bool:
-    """Return whether a binding is one of a template; those of dependencies are not."""
-    return part(binding, "spec").get("placement") is not None
 
 
 # --- policies ---

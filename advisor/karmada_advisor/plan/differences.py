@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.plan.change_model import FieldChange
 from karmada_advisor.plan.objects import Manifest, part, text_of
@@ -67,13 +67,6 @@ def _is_list(value: Any) -> bool:
     return value is None or (isinstance(value, Sequence) and not isinstance(value, str))
 
 
-class _Pair(NamedTuple):
-    """An item of both versions of a list; None where one of them does not have it."""
-
-    old: int | None
-    new: int | None
-
-
 def _of_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[FieldChange]:
     """Yield the differences of two lists: items that changed, were added or removed, or another order."""
     if not all(isinstance(each, Mapping) for each in (*old, *new)):
@@ -128,8 +121,13 @@ def _name_of(item: Any, names: Iterable[str]) -> str:
     return next((str(item[name]) for name in names if item.get(name)), "")
 
 
-def _paired(old: list[Any], new: list[Any], names: tuple[str, ...]) -> Iterator[_Pair]:
-    """Yield the items of two lists as pairs: equal ones, those with one name, then the most alike ones."""
+def _paired(
+    old: list[Any], new: list[Any], names: tuple[str, ...]
+) -> Iterator[tuple[int | None, int | None]]:
+    """Yield the items of two lists as pairs, by their indexes; None where one of them does not have it.
+
+    Pairs are equal items, those with one name, then the most alike ones.
+    """
     left, right = list(range(len(old))), list(range(len(new)))
     pairs: dict[int, int] = {}
 
@@ -150,8 +148,8 @@ def _paired(old: list[Any], new: list[Any], names: tuple[str, ...]) -> Iterator[
             found = found if found and _alike(old[found[0]], new[other]) >= _LEAST_ALIKE else []
         if found:
             pair(found[0], other)
-    yield from (_Pair(one, None) for one in left)
-    yield from (_Pair(pairs.get(other), other) for other in range(len(new)))
+    yield from ((one, None) for one in left)
+    yield from ((pairs.get(other), other) for other in range(len(new)))
 
 
 def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> float:

@@ -111,9 +111,5 @@ def _causes(binding: Binding, side: PlanSide) -> tuple[Cause, ...]:
         found = causes_of_binding(Situation(inputs))
     except SchedulingError:
         return ()
-    return _with_primary(each for each in found if each.code not in _STORED)
-
-
-def _with_primary(causes: Iterable[Cause]) -> tuple[Cause, ...]:
-    """Return causes of which the first is the primary one."""
-    return tuple(replace(each, primary=not number) for number, each in enumerate(causes))
+    kept = [each for each in found if each.code not in _STORED]
+    return tuple(replace(each, primary=each is kept[0]) for each in kept)

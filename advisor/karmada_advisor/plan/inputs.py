@@ -83,13 +83,6 @@ def _read(parse_one: Callable[[Manifest], Value], manifest: Manifest) -> Value:
         raise ChangeError(f"{manifest.get('kind')} {name}: {problem}") from problem
 
 
-Progress = Callable[[str, int, int], None]
-
-
-def _no_progress(_phase: str, _done: int, _total: int) -> None:
-    """Show nothing."""
-
-
 class PlanInputs(Struct, frozen=True):
     """Everything that a plan reads.
 
@@ -136,4 +129,4 @@ class PlanInputs(Struct, frozen=True):
     more_notes: Sequence[str] = ()
     detector: DetectorOptions = DETECTOR
     known: Known | None = None
-    progress: Progress = field(default=_no_progress)
+    progress: Callable[[str, int, int], None] = lambda _phase, _done, _total: None

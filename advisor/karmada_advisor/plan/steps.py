@@ -11,7 +11,7 @@ from karmada_advisor.plan.model import BindingPlan
 from karmada_advisor.plan.objects import PlanObjects
 from karmada_advisor.plan.planner import Planner
 from karmada_advisor.plan.result import binding_plan
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written, manifest_as_written
 from karmada_scheduler.structs import Struct
@@ -56,7 +56,8 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
     for key, each in planner.comparisons.items():
         if each.new is None:
             continue
-        stored = _stored(each, each.new, made.get(key), at)
+        decision = made.get(key) if each.hold is None else None  # what is held does not take effect
+        stored = each.new if decision is None else as_written(each.new, decision, at)
         if stored is not bindings[key]:
             bindings[key] = stored
             after.bindings[key] = manifest_as_written(after.bindings[key], stored)
@@ -72,10 +73,3 @@ def take_step(inputs: PlanInputs, at: datetime) -> PlannedStep:
         Known(clusters, bindings),
         every,
     )
-
-
-def _stored(each: Comparison, new: Binding, decision: Decision | None, at: datetime) -> Binding:
-    """Return a binding once a decision about it is written, if it takes effect."""
-    if decision is None or each.hold is not None:
-        return new
-    return as_written(new, decision, at)

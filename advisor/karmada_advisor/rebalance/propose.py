@@ -14,7 +14,6 @@ from karmada_advisor.plan.effects import differences
 from karmada_advisor.plan.fingerprint import SHOWN
 from karmada_advisor.rebalance.candidates import Inputs
 from karmada_advisor.rebalance.model import (
-    Batch,
     BindingMove,
     ClusterShare,
     Left,
@@ -25,7 +24,7 @@ from karmada_advisor.rebalance.model import (
     SkippedGroup,
     Suggestion,
 )
-from karmada_advisor.rebalance.search import FoundMoves, search
+from karmada_advisor.rebalance.search import FoundMoves, RebalanceSearch
 from karmada_advisor.rebalance.usage import deviation
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import Placement
@@ -37,7 +36,7 @@ from karmada_scheduler.structs import replace
 
 def propose(inputs: Inputs) -> RebalanceProposal:
     """Return which bindings to rebalance."""
-    found = search(inputs)
+    found = RebalanceSearch(inputs).run()
     moves = [move for batch in found.batches for move in batch.moves]
     return RebalanceProposal(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, inputs.fingerprint[:SHOWN]),
@@ -113,19 +112,18 @@ TTL_SECONDS: Final = 3600
 
 def manifests(proposal: RebalanceProposal) -> list[dict[str, Any]]:
     """Return one WorkloadRebalancer per batch, for ``kubectl create``."""
-    return [_manifest(proposal.provenance.fleet, batch) for batch in proposal.batches]
-
-
-def _manifest(fleet: str, batch: Batch) -> dict[str, Any]:
-    return {
-        "apiVersion": API_VERSION,
-        "kind": "WorkloadRebalancer",
-        "metadata": {"generateName": f"rebalance-{fleet}-{batch.number}-"},
-        "spec": {
-            "ttlSecondsAfterFinished": TTL_SECONDS,
-            "workloads": [_reference(each.workload) for each in batch.moves],
-        },
-    }
+    return [
+        {
+            "apiVersion": API_VERSION,
+            "kind": "WorkloadRebalancer",
+            "metadata": {"generateName": f"rebalance-{proposal.provenance.fleet}-{batch.number}-"},
+            "spec": {
+                "ttlSecondsAfterFinished": TTL_SECONDS,
+                "workloads": [_reference(each.workload) for each in batch.moves],
+            },
+        }
+        for batch in proposal.batches
+    ]
 
 
 def _reference(workload: RebalancedWorkload) -> dict[str, str]:
@@ -157,7 +155,7 @@ def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
     }
     side = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
     bindings = [_edited(each, edited, side) if each.key in concerned else each for each in inputs.bindings]
-    after = search(replace(inputs, bindings=bindings, progress=no_progress))
+    after = RebalanceSearch(replace(inputs, bindings=bindings, progress=no_progress)).run()
     moves = [move for batch in after.batches for move in batch.moves]
     if len(moves) <= sum(len(batch.moves) for batch in found.batches):
         return None

@@ -49,11 +49,6 @@ class FoundMoves(Struct, frozen=True):
     after: Usage
 
 
-def search(inputs: Inputs) -> FoundMoves:
-    """Return the bindings to rebalance, in batches."""
-    return _Search(inputs).run()
-
-
 class _Candidate(Struct):
     """A binding, with the last decision about its rebalance."""
 
@@ -80,10 +75,11 @@ class _Wanted:
         return isinstance(name, str) and self._shares.get(name, math.inf) < self._fullest
 
 
-class _Search:
+class RebalanceSearch:
     """One search."""
 
     def __init__(self, inputs: Inputs) -> None:
+        """Start with the clusters as they are."""
         self._inputs = inputs
         self._log = ChangeLog()
         self._usage = Usage(inputs.clusters)
@@ -100,7 +96,7 @@ class _Search:
         self._shares_at = -1
 
     def run(self) -> FoundMoves:
-        """Choose until a bound is reached, or nothing has a gain."""
+        """Return the bindings to rebalance, in batches: until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
         reasons: dict[BindingKey, Reason] = {}
         skipped = Counter[Skipped]()

@@ -23,6 +23,8 @@ SHARED: Final = (CPU, "memory", PODS)
 Amounts = Mapping[str, int]
 """Resource name to thousandths of cpu, or whole units of others."""
 
+_NOTHING: Final[Amounts] = {}
+
 
 class Usage:
     """The allocated resources of all clusters."""
@@ -45,20 +47,8 @@ class Usage:
                 for each, amount in self._allocatable[name].items()
             }
 
-    def share(self, name: str) -> float | None:
-        """Return the dominant share of a cluster: 1 is full; None if it reports nothing."""
-        return self._share(name, {})
-
-    def shares(self) -> dict[str, float]:
-        """Return the dominant shares of all clusters that report theirs."""
-        found = {name: self.share(name) for name in self._clusters}
-        return {name: share for name, share in found.items() if share is not None}
-
-    def share_with(self, name: str, replicas: int, amounts: Amounts) -> float | None:
-        """Return the dominant share of a cluster with more replicas, or fewer if the number is negative."""
-        return self._share(name, {each: replicas * amount for each, amount in amounts.items()})
-
-    def _share(self, name: str, more: Amounts) -> float | None:
+    def share(self, name: str, more: Amounts = _NOTHING) -> float | None:
+        """Return the dominant share of a cluster, with more taken: 1 is full; None if it reports nothing."""
         allocatable, taken = self._allocatable.get(name), self._taken.get(name, {})
         if allocatable is None:
             return None
@@ -68,6 +58,11 @@ class Usage:
             if allocatable.get(each, 0) > 0
         ]
         return max(shares, default=None)
+
+    def shares(self) -> dict[str, float]:
+        """Return the dominant shares of all clusters that report theirs."""
+        found = {name: self.share(name) for name in self._clusters}
+        return {name: share for name, share in found.items() if share is not None}
 
     def move(
         self, spec: BindingSpec, before: Sequence[TargetCluster], after: Sequence[TargetCluster]
@@ -178,7 +173,8 @@ def _spread(binding: Binding, changed: dict[str, int], usage: Usage) -> float:
     """Return by how much the sum of the squares of the dominant shares becomes smaller."""
     amounts, total = requests(binding.spec), 0.0
     for name, replicas in changed.items():
-        before, after = usage.share(name), usage.share_with(name, replicas, amounts)
+        more = {each: replicas * amount for each, amount in amounts.items()}
+        before, after = usage.share(name), usage.share(name, more)
         if before is not None and after is not None:
             total += before**2 - after**2
     return total

@@ -10,9 +10,9 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import Template
 from karmada_advisor.claims.template import TemplateKey as ClaimedKey
-from karmada_advisor.placement_tests.case_tries import CaseTries
 from karmada_advisor.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
-from karmada_advisor.placement_tests.outcomes import NO_POLICY, clusters_of, is_placed, policy_of, reason_of
+from karmada_advisor.placement_tests.outcomes import NO_POLICY, PlacedWorkload
+from karmada_advisor.placement_tests.running import CaseTries
 from karmada_advisor.plan.objects import UnversionedTemplateKey, part, resource_key, text_of
 from karmada_advisor.sources.anonymous import with_other_names
 from karmada_advisor.sources.capture import reduced
@@ -170,18 +170,18 @@ def _cases(
     with scenario_of(file) as scenario:
         states = CaseTries(scenario, (), None).begin()
         for binding in bindings:
-            found = [state.of(resource_key(binding)) for state in states]
-            policy = policy_of(found[0])
+            found = [PlacedWorkload.of(state, resource_key(binding)) for state in states]
+            policy = found[0].policy
             if policy == NO_POLICY:
                 unclaimed += 1
                 continue
-            placements = [clusters_of(each) for each in found]
+            placements = [each.clusters for each in found]
             stored = part(binding, "spec").get("clusters") or ()
             if {each.get("name"): each.get("replicas") or 0 for each in stored} not in placements:
                 elsewhere.append(_name(binding))
             expected: dict[str, Any] = {"policy": policy}
-            if not all(map(is_placed, found)):
-                reason = reason_of(found[0])
+            if not all(each.is_placed for each in found):
+                reason = found[0].reason
                 expected |= {"notPlaced": reason} if reason else {"placed": False}
             elif all(each == placements[0] for each in placements) and part(binding, "spec").get("replicas"):
                 expected["clusters"] = placements[0]

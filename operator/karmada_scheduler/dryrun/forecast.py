@@ -9,8 +9,8 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun, run
+from karmada_scheduler.dryrun.objects import WaitingDecision
 from karmada_scheduler.dryrun.result import HoldReasons, SimulationResult, decided, unchanged
-from karmada_scheduler.dryrun.state import WaitingDecision
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, SchedulingError, UnschedulableError
