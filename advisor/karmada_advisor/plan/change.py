@@ -88,19 +88,25 @@ class Draft(ClusterEdits, WorkloadEdits):
         if kind == CLUSTER:
             self.without(name)
             return
+        found = self._places_of(kind, namespace, name)
+        for objects, key in found:
+            self.show("-", objects.pop(key))
+            self._delete_binding_of(kind, namespace, name)
+        if not found:
+            self._delete_template(kind, namespace, name)
+
+    def _places_of(self, kind: str, namespace: str, name: str) -> list[tuple[dict[Any, Manifest], Any]]:
+        """Return where the objects with a name are, and their keys: one for each API group."""
+        if kind == CLUSTER:
+            return [(self.after.clusters, name)] if name in self.after.clusters else []
         groups: list[dict[Any, Manifest]] = [
             self.after.bindings,
             self.after.policies or {},
             self.after.templates,
         ]
-        for objects in groups:
-            found = [key for key in objects if key[-3:] == (kind, namespace, name)]
-            for key in found:
-                self.show("-", objects.pop(key))
-                self._delete_binding_of(kind, namespace, name)
-            if found:
-                return
-        self._delete_template(kind, namespace, name)
+        return [
+            (objects, key) for objects in groups for key in objects if key[-3:] == (kind, namespace, name)
+        ]
 
     def _delete_template(self, kind: str, namespace: str, name: str) -> None:
         """Delete a template that was not read: its binding goes with it."""
@@ -133,31 +139,26 @@ class Draft(ClusterEdits, WorkloadEdits):
             ChangeError: It does not exist, or is no object afterwards.
         """
         kind = _canonical(kind, self.after)
-        groups: list[dict[Any, Manifest]] = [self.after.policies or {}, self.after.templates]
-        wanted: object = (kind, namespace, name)
-        if kind == CLUSTER:
-            groups, wanted = [self.after.clusters], name
-        for objects in groups:
-            for key, old in objects.items():
-                if (key if kind == CLUSTER else key[-3:]) != wanted:
-                    continue
-                new = patched(old, patch)
-                if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
-                    raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
-                if kind in ID_LABELS:
-                    new = with_defaults(new)
-                    self.written.append(new)
-                fields = changed_fields(old, new)
-                objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
-                self.show("~", new, ", ".join(map(str, fields)), fields)
-                return
-        shown = "/".join(each for each in (kind, namespace, name) if each)
-        known = [
-            *(f"{CLUSTER}/{each}" for each in self.after.clusters),
-            *("/".join(filter(None, key)) for key in self.after.policies or ()),
-            *map(str, self.after.templates),
-        ]
-        raise ChangeError(unknown(f"--edit: {shown}", shown, known))
+        places = [] if kind in KINDS else self._places_of(kind, namespace, name)
+        if not places:
+            shown = "/".join(each for each in (kind, namespace, name) if each)
+            known = [
+                *(f"{CLUSTER}/{each}" for each in self.after.clusters),
+                *("/".join(filter(None, key)) for key in self.after.policies or ()),
+                *map(str, self.after.templates),
+            ]
+            raise ChangeError(unknown(f"--edit: {shown}", shown, known))
+        objects, key = places[0]
+        old = objects[key]
+        new = patched(old, patch)
+        if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
+            raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
+        if kind in ID_LABELS:
+            new = with_defaults(new)
+            self.written.append(new)
+        fields = changed_fields(old, new)
+        objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
+        self.show("~", new, ", ".join(map(str, fields)), fields)
 
     def add_cluster(self, manifest: Manifest) -> None:
         """Add a cluster of a file.

@@ -14,7 +14,7 @@ from karmada_advisor.plan.decide import PlanSide
 from karmada_advisor.survive.classify import Evicted
 from karmada_advisor.survive.decisions import LossDecisions
 from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_decision import LossDecision, decided
+from karmada_advisor.survive.loss_decision import decided
 from karmada_advisor.survive.sweep import Sweeps
 from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
@@ -58,10 +58,8 @@ class CoupledLosses:
                 yield place, each.undecided(found)
         for binding, _, decision in side.decisions_in_order(waiting):
             place = places[id(binding)]
-            before = binding.spec.clusters
-            made = LossDecision(before, is_held=True) if decision is None else decided(decision, before)
-            found = asked[place].left(lost, loss)
-            yield place, asked[place].made(found, made, loss)
+            made = decided(decision, binding.spec.clusters)
+            yield place, asked[place].made(asked[place].left(lost, loss), made, loss)
 
     def _snapshot(self, lost: Collection[str], loss: Loss) -> Snapshot:
         for name in (*self._changed, *lost):

@@ -262,16 +262,11 @@ class LossDecisions(Struct, dict=True):
         )
 
     def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
-        key = (left.present if left.is_evicted else frozenset(), masks)
-        found = self._own.get(key)
+        known = self._own if self._question is None else self.shared.decided
+        key = (self._question, left.present if left.is_evicted else frozenset(), masks)
+        found = known.get(key)
         if found is None:
-            shared = (self._question, key) if self._question is not None else None
-            found = None if shared is None else self.shared.decided.get(shared)
-            if found is None:
-                found = self._made(left.binding, masks)
-                if shared is not None:
-                    self.shared.decided[shared] = found
-            self._own[key] = found
+            found = known[key] = self._made(left.binding, masks)
         return found
 
     def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
@@ -280,11 +275,10 @@ class LossDecisions(Struct, dict=True):
         known = refused.get(question_of_filters(asked)) if refused and self._question is not None else None
         if known is not None:
             return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
-        found = self.side.rules.decide(asked, self.side.snapshot)
-        if not isinstance(found, Decision):  # a PreEnqueue plugin keeps it out of the queue
-            return LossDecision(evicted.spec.clusters, is_held=True)
+        answer = self.side.rules.decide(asked, self.side.snapshot)
+        found = answer if isinstance(answer, Decision) else None
         made = decided(found, evicted.spec.clusters)
-        if self._question is not None and too_few_fit(asked, found):
+        if found is not None and self._question is not None and too_few_fit(asked, found):
             refused[question_of_filters(asked)] = made
         return made
 

@@ -46,8 +46,10 @@ class LossDecision(NamedTuple):
     is_held: bool = False
 
 
-def decided(found: Decision, before: Targets) -> LossDecision:
-    """Return what a loss needs of a decision about a binding on some clusters."""
+def decided(found: Decision | None, before: Targets) -> LossDecision:
+    """Return what a loss needs of a decision about a binding on some clusters; None if PreEnqueue plugins hold it."""
+    if found is None:
+        return LossDecision(before, is_held=True)
     after = before if found.targets is None else found.targets
     error = found.error
     if error is None:

@@ -208,17 +208,16 @@ class _Report:
 
     def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[BindingLosses]:
         """Yield the bindings to which a loss does something, in the order of the queue."""
-        by_binding: dict[int, dict[tuple[object, ...], list[int]]] = {}
-        kept: dict[tuple[object, ...], Pair] = {}
+        by_binding: dict[int, dict[tuple[object, ...], tuple[Pair, list[int]]]] = {}
         for number, tally in enumerate(self._losses.tallies[self._settings.loss]):
             for pair in self._pairs(tally):
                 found = pair.classified
                 is_quiet = found.effect in _QUIET and not (found.dark or found.interrupted or found.missing)
                 if is_quiet and not every_loss:
                     continue
-                same = (pair.position, id(pair.found), pair.classified, pair.is_pending)
-                kept[same] = pair
-                by_binding.setdefault(pair.position, {}).setdefault(same, []).append(places[number])
+                same = (id(pair.found), pair.classified, pair.is_pending)
+                _, numbers = by_binding.setdefault(pair.position, {}).setdefault(same, (pair, []))
+                numbers.append(places[number])
         for position in sorted(by_binding):
             asked = self._losses.asked[position]
             spec, key = asked.binding.spec, asked.stored.key
@@ -230,10 +229,7 @@ class _Report:
                 spec.replicas,
                 targets(spec.clusters),
                 asked.drifts,
-                tuple(
-                    _binding_loss(kept[same], sorted(numbers))
-                    for same, numbers in by_binding[position].items()
-                ),
+                tuple(_binding_loss(*each) for each in by_binding[position].values()),
             )
 
     def totals(self, domains: Sequence[DomainLoss], dark: int) -> SurvivalTotals:
@@ -265,7 +261,7 @@ class _Report:
 def _binding_loss(pair: Pair, numbers: Sequence[int]) -> BindingLoss:
     found, result = pair.found, pair.classified
     return BindingLoss(
-        tuple(numbers),
+        tuple(sorted(numbers)),
         result.effect,
         result.dark,
         result.interrupted,

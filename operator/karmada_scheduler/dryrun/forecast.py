@@ -129,13 +129,13 @@ class Simulation:
 
 def _bind_context(binding: Binding, decision: Decision) -> BindContext | None:
     """Return the context for Reserve and Permit, None for a decision without them, as in the scheduler."""
-    if isinstance(decision.error, FitError) or decision.is_refused:
-        return None
-    if decision.targets is None or decision.cycle is None:
-        return None
-    if (decision.targets, decision.applied_placement) == (
-        binding.spec.clusters,
-        binding.applied_placement_json,
+    stored = binding.spec.clusters, binding.applied_placement_json
+    if (
+        isinstance(decision.error, FitError)
+        or decision.is_refused
+        or decision.targets is None
+        or decision.cycle is None
+        or (decision.targets, decision.applied_placement) == stored
     ):
         return None
     return BindContext(binding, decision.targets, decision.cycle, _write_nothing)
