@@ -95,10 +95,8 @@ def template_key(manifest: Manifest) -> UnversionedTemplateKey:
 def resource_key(binding: Manifest) -> UnversionedTemplateKey:
     """Return the key of the template that a binding propagates."""
     resource = part(binding, "spec", "resource")
-    named = {name: str(resource.get(name) or "") for name in ("apiVersion", "kind", "namespace", "name")}
-    return UnversionedTemplateKey(
-        group_of(named["apiVersion"]), named["kind"], named["namespace"], named["name"]
-    )
+    names = (str(resource.get(name) or "") for name in ("kind", "namespace", "name"))
+    return UnversionedTemplateKey(group_of(str(resource.get("apiVersion") or "")), *names)
 
 
 def group_of(api_version: str) -> str:

@@ -12,7 +12,7 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.structs import Struct, equal_without
+from karmada_scheduler.structs import Struct, asdict, equal_without
 
 
 class Outcome(Enum):
@@ -99,14 +99,7 @@ class SimulationResult(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes i
             "scheduleType": self.type.value,
             "clusters": [{"name": target.name, "replicas": target.replicas} for target in self.targets],
             "affinityName": self.affinity_name,
-            "condition": None
-            if condition is None
-            else {
-                "type": condition.type,
-                "status": condition.status,
-                "reason": condition.reason,
-                "message": condition.message,
-            },
+            "condition": None if condition is None else asdict(condition),
         }
 
 

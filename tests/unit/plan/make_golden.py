@@ -6,12 +6,11 @@ import tempfile
 from pathlib import Path
 
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_markdown import plan_markdown
 from karmada_advisor.views.plan_text import plan_text
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import edited, mistaken, planned
-from tests.unit.plan.test_command import CHANGES, GOLDEN, SHORT
+from tests.unit.plan.test_command import CHANGES, GOLDEN, SHORT, STYLES
 
 
 def write() -> None:
@@ -30,10 +29,8 @@ def write() -> None:
         )
         for name, flags in CHANGES.items():
             plan = planned(files, flags)
-            for width in (80, 100, 160):
-                for colour in (False, True):
-                    path = GOLDEN / f"{name}-{width}{'-colour' if colour else ''}.txt"
-                    path.write_text(plan_text(plan, Style(width, colour)))
+            for each, style in STYLES.items():
+                (GOLDEN / f"{name}-{each}.txt").write_text(plan_text(plan, style))
             (GOLDEN / f"{name}.md").write_text(plan_markdown(plan))
             if name in SHORT:
                 (GOLDEN / f"{name}.json").write_text(as_json(document_fields(plan)))
