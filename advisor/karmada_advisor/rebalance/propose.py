@@ -24,8 +24,8 @@ from karmada_advisor.rebalance.model import (
     SkippedGroup,
     Suggestion,
 )
-from karmada_advisor.rebalance.search import FoundMoves, RebalanceSearch
-from karmada_advisor.rebalance.usage import deviation
+from karmada_advisor.rebalance.search import RebalanceSearch
+from karmada_advisor.rebalance.usage import Usage, deviation
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
@@ -36,8 +36,9 @@ from karmada_scheduler.structs import replace
 
 def propose(inputs: Inputs) -> RebalanceProposal:
     """Return which bindings to rebalance."""
-    found = RebalanceSearch(inputs).run()
-    moves = [move for batch in found.batches for move in batch.moves]
+    found = RebalanceSearch(inputs)
+    found.run()
+    moves, before = [move for batch in found.batches for move in batch.moves], Usage(inputs.clusters)
     return RebalanceProposal(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, inputs.fingerprint[:SHOWN]),
         inputs.fingerprint,
@@ -49,10 +50,10 @@ def propose(inputs: Inputs) -> RebalanceProposal:
         found.looked_at,
         len(moves),
         sum(each.stops for each in moves),
-        found.batches,
-        deviation(found.before.shares()),
-        deviation(found.after.shares()),
-        _shares(inputs.bindings, moves, found),
+        tuple(found.batches),
+        deviation(before.shares()),
+        deviation(found.usage.shares()),
+        _shares(inputs.bindings, moves, before, found.usage),
         _left(inputs.bindings, found),
         tuple(SkippedGroup(each, found.skipped[each]) for each in Skipped if each in found.skipped),
         suggestion(inputs, found),
@@ -61,7 +62,7 @@ def propose(inputs: Inputs) -> RebalanceProposal:
 
 
 def _shares(
-    bindings: Iterable[Binding], moves: Iterable[BindingMove], found: FoundMoves
+    bindings: Iterable[Binding], moves: Iterable[BindingMove], before: Usage, after: Usage
 ) -> tuple[ClusterShare, ...]:
     """Return the clusters whose replicas change, the largest change of the share first."""
     held, moved = Counter[str](), Counter[str]()
@@ -71,15 +72,13 @@ def _shares(
     for move in moves:
         moved.update(differences(move.before, move.after))
     shares = [
-        ClusterShare(
-            name, found.before.share(name), found.after.share(name), held[name], held[name] + moved[name]
-        )
+        ClusterShare(name, before.share(name), after.share(name), held[name], held[name] + moved[name])
         for name in sorted(moved)
     ]
     return tuple(sorted(shares, key=lambda each: -abs((each.share_after or 0) - (each.share_before or 0))))
 
 
-def _left(bindings: Iterable[Binding], found: FoundMoves) -> tuple[LeftGroup, ...]:
+def _left(bindings: Iterable[Binding], found: RebalanceSearch) -> tuple[LeftGroup, ...]:
     """Return the bindings that are not in the proposal, by reason, the most frequent first."""
     groups: defaultdict[Left, list[str]] = defaultdict(list)
     for binding in bindings:
@@ -89,7 +88,7 @@ def _left(bindings: Iterable[Binding], found: FoundMoves) -> tuple[LeftGroup, ..
     return tuple(LeftGroup(reason, len(names), tuple(names)) for reason, names in ordered)
 
 
-def _notes(inputs: Inputs, found: FoundMoves) -> Iterator[str]:
+def _notes(inputs: Inputs, found: RebalanceSearch) -> Iterator[str]:
     yield from inputs.more_notes
     if not found.batches:
         return
@@ -136,7 +135,7 @@ def _reference(workload: RebalancedWorkload) -> dict[str, str]:
     return {name: value for name, value in fields.items() if value}
 
 
-def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
+def suggestion(inputs: Inputs, found: RebalanceSearch) -> Suggestion | None:
     """Return one more cluster for the policy that keeps most bindings where they are; None if that does not help."""
     groups: defaultdict[PolicyRef | None, list[Binding]] = defaultdict(list)
     for binding in inputs.bindings:
@@ -155,7 +154,8 @@ def suggestion(inputs: Inputs, found: FoundMoves) -> Suggestion | None:
     }
     side = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
     bindings = [_edited(each, edited, side) if each.key in concerned else each for each in inputs.bindings]
-    after = RebalanceSearch(replace(inputs, bindings=bindings, progress=no_progress)).run()
+    after = RebalanceSearch(replace(inputs, bindings=bindings, progress=no_progress))
+    after.run()
     moves = [move for batch in after.batches for move in batch.moves]
     if len(moves) <= sum(len(batch.moves) for batch in found.batches):
         return None

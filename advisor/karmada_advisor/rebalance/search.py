@@ -29,26 +29,6 @@ from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 
-class FoundMoves(Struct, frozen=True):
-    """The result of a search.
-
-    Attributes:
-        looked_at: How many bindings had a rebalance decided.
-        batches: What the proposal moves.
-        left: Why others are not in it.
-        skipped: How many were not looked at, by reason.
-        before: What was allocated before it.
-        after: What is allocated after it.
-    """
-
-    looked_at: int
-    batches: tuple[Batch, ...]
-    left: Mapping[BindingKey, Left]
-    skipped: Mapping[Skipped, int]
-    before: Usage
-    after: Usage
-
-
 class _Candidate(Struct):
     """A binding, with the last decision about its rebalance."""
 
@@ -76,39 +56,49 @@ class _Wanted:
 
 
 class RebalanceSearch:
-    """One search."""
+    """One search; what it finds is known after ``run``.
+
+    Attributes:
+        looked_at: How many bindings had a rebalance decided.
+        batches: What the proposal moves.
+        left: Why others are not in it.
+        skipped: How many were not looked at, by reason.
+        usage: What is allocated after all batches.
+    """
 
     def __init__(self, inputs: Inputs) -> None:
         """Start with the clusters as they are."""
         self._inputs = inputs
         self._log = ChangeLog()
-        self._usage = Usage(inputs.clusters)
+        self.usage = Usage(inputs.clusters)
         self._bindings = {each.key: each for each in inputs.bindings}
         self._side = self._next_side()
         self._assumed: Assumed = NOTHING_ASSUMED
         self._heap: list[tuple[float, float, int, _Candidate, Gain]] = []
         self._numbers = itertools.count()
-        self._left: dict[BindingKey, Left] = {}
-        self._batches: list[Batch] = []
+        self.left: dict[BindingKey, Left] = {}
+        self.batches: list[Batch] = []
+        self.skipped = Counter[Skipped]()
+        self.looked_at = 0
         self._per_namespace: Counter[str] = Counter()
         self._stops = self._chosen = 0
         self._shares_now: Mapping[str, float] = {}
         self._shares_at = -1
 
-    def run(self) -> FoundMoves:
-        """Return the bindings to rebalance, in batches: until a bound is reached, or nothing has a gain."""
+    def run(self) -> None:
+        """Choose bindings, in batches, until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
         reasons: dict[BindingKey, Reason] = {}
-        skipped = Counter[Skipped]()
         for binding in inputs.bindings:
             match reason_of(binding, inputs, self._side):
                 case Reason() as reason:
                     reasons[binding.key] = reason
                 case Left() as left:
-                    self._left[binding.key] = left
+                    self.left[binding.key] = left
                 case Skipped() as why:
-                    skipped[why] += 1
+                    self.skipped[why] += 1
         wanted = grouped(each for each in inputs.bindings if each.key in reasons)
+        self.looked_at = len(wanted)
         for number, binding in enumerate(wanted, 1):
             self._offer(_Candidate(binding, reasons[binding.key], self._decide(binding), 0, 0))
             inputs.progress(number, len(wanted))
@@ -116,14 +106,11 @@ class RebalanceSearch:
             moves = tuple(self._batch())
             if not moves:
                 break
-            self._batches.append(Batch(len(self._batches) + 1, moves))
+            self.batches.append(Batch(len(self.batches) + 1, moves))
             self._side = self._next_side(moves)
             self._assumed = NOTHING_ASSUMED
         for *_, candidate, _ in self._heap:
-            self._left[candidate.binding.key] = self._full_reason()
-        return FoundMoves(
-            len(wanted), tuple(self._batches), self._left, skipped, Usage(inputs.clusters), self._usage
-        )
+            self.left[candidate.binding.key] = self._full_reason()
 
     def _is_full(self) -> bool:
         bounds = self._inputs.bounds
@@ -137,7 +124,7 @@ class RebalanceSearch:
         """Return the clusters and bindings as they are after the batches so far."""
         for name in {target.name for move in moves for target in (*move.before, *move.after)}:
             self._log.append(name)
-        snapshot = Snapshot.of(self._usage.clusters(), log=self._log)
+        snapshot = Snapshot.of(self.usage.clusters(), log=self._log)
         return PlanSide(self._inputs.rules, snapshot, self._bindings.values())
 
     def _decide(self, binding: Binding) -> PlannedDecision:
@@ -146,7 +133,7 @@ class RebalanceSearch:
     @property
     def _decision_number(self) -> int:
         """What a decision depends on: the batches so far, or the bindings chosen so far if decisions see each other."""
-        return self._chosen if self._inputs.rules.is_coupled else len(self._batches)
+        return self._chosen if self._inputs.rules.is_coupled else len(self.batches)
 
     def _offer(self, candidate: _Candidate) -> None:
         """Put a candidate into the heap, or note why it is left."""
@@ -156,7 +143,7 @@ class RebalanceSearch:
             gain = gain_of(
                 binding,
                 candidate.outcome.targets,
-                self._usage,
+                self.usage,
                 goal=inputs.goal,
                 fill=inputs.fill,
                 reason=candidate.reason,
@@ -168,7 +155,7 @@ class RebalanceSearch:
                 )
                 return
             reason = Left.NO_GAIN
-        self._left[binding.key] = reason
+        self.left[binding.key] = reason
 
     def _unusable(self, candidate: _Candidate) -> Left | None:
         """Return why the last decision about a candidate is no proposal; None if it may be one."""
@@ -199,7 +186,7 @@ class RebalanceSearch:
     def _shares(self) -> Mapping[str, float]:
         """Return the dominant shares as they are now."""
         if self._shares_at != self._chosen:
-            self._shares_now, self._shares_at = self._usage.shares(), self._chosen
+            self._shares_now, self._shares_at = self.usage.shares(), self._chosen
         return self._shares_now
 
     def _batch(self) -> Iterator[BindingMove]:
@@ -214,7 +201,7 @@ class RebalanceSearch:
             elif candidate.gained_at != self._chosen:
                 self._offer(candidate)
             elif (reason := self._out_of_bounds(candidate)) is not None:
-                self._left[candidate.binding.key] = reason
+                self.left[candidate.binding.key] = reason
             else:
                 size += 1
                 yield self._choose(candidate, gain)
@@ -234,7 +221,7 @@ class RebalanceSearch:
         self._stops += moved.stops
         self._chosen += 1
         self._per_namespace[binding.key.namespace] += 1
-        self._usage.move(binding.spec, binding.spec.clusters, after)
+        self.usage.move(binding.spec, binding.spec.clusters, after)
         self._assumed = self._inputs.rules.assuming(self._assumed, binding, after)
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
