@@ -1,5 +1,5 @@
-"""Workloads that are placed in a namespace, what a user who may only get and list is told about the loss of a cluster, and
-how many things are not as told.
+"""Workloads that are placed in a namespace, what a user who may only get and list learns about the loss of a cluster, and
+how much is not as forecast.
 """
 
 from __future__ import annotations
