@@ -12,7 +12,7 @@ class EstimatorMetrics:
     """Requests to estimators, and the state of the connections to them.
 
     Upstream has the families of requests in the estimators, where they measure the counting. Here they measure the time
-    from the request of a decision until its response. Implements ``estimator.shared_requests.RequestObserver``.
+    from the request of a decision until its response. Implements ``estimator.accurate.RequestObserver``.
     """
 
     def __init__(self, families: Families) -> None:
