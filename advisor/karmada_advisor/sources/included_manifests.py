@@ -11,11 +11,11 @@ from karmada_advisor.placement_tests.model import Manifest
 from karmada_advisor.placement_tests.report_model import FileProblem
 from karmada_advisor.plan.objects import part
 from karmada_advisor.sources.change_files import manifest_files, read_changes
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
 from karmada_advisor.sources.errors import NoAnswerError
 from karmada_advisor.sources.located_yaml import LocatedFile, place_in_file
 from karmada_scheduler.config.yaml_places import YamlPath
 
-_NAMESPACE: Final = "default"
 _IN_PLACE: Final = "line "
 
 
@@ -64,7 +64,7 @@ class IncludedManifests:
             self._in.problem(path, str(problem).removeprefix("-f "))
             return
         for each in files:
-            contents = read_changes([each], _NAMESPACE)
+            contents = read_changes([each], DEFAULT_NAMESPACE)
             self._in.problems += [FileProblem(found.place, 0, 0, found.text) for found in contents.problems]
             yield from self._once(path, contents.objects, each)
 

@@ -10,7 +10,9 @@ from typing import Any, Final
 from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.model import FilePlace
 from karmada_advisor.placement_tests.report_model import FileProblem
+from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
 from karmada_advisor.sources.files import documents
+from karmada_advisor.state.stored import mapping
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
@@ -194,7 +196,7 @@ def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePla
             value = read_document(document, lines_before=lines, places=places).value
         except YamlError:
             continue
-        if not isinstance(value, dict) or _identity(value) != _identity(manifest):
+        if not isinstance(value, dict) or not _may_be(value, manifest):
             continue
         steps: list[str | int] = []
         for name, index in _STEP.findall(field):
@@ -206,9 +208,13 @@ def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePla
     return FilePlace()
 
 
-def _identity(manifest: Mapping[str, Any]) -> tuple[object, object]:
-    metadata = manifest.get("metadata")
-    return manifest.get("kind"), metadata.get("name") if isinstance(metadata, Mapping) else None
+def _may_be(written: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
+    """Return whether an object of a file is the one that was read from it, with its namespace filled in."""
+    one, other = mapping(written.get("metadata")), mapping(manifest.get("metadata"))
+    if (written.get("kind"), one.get("name")) != (manifest.get("kind"), other.get("name")):
+        return False
+    namespaces = one.get("namespace"), other.get("namespace")
+    return namespaces in ((None, DEFAULT_NAMESPACE), (namespaces[1], namespaces[1]))
 
 
 def _named(value: Any) -> str:

@@ -240,12 +240,13 @@ def test_a_policy_that_karmada_refuses_is_shown_in_its_own_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    files = {"policies/good.yaml": POLICY, "policies/bad.yaml": f"# a comment\n---\n{BAD}"}
+    of_other_namespace = POLICY.replace("name: web, namespace: shop", "name: bad, namespace: other")
+    files = {"policies/good.yaml": POLICY, "policies/bad.yaml": f"{of_other_namespace}---\n{BAD}"}
     written(tmp_path, with_cases(GOOD).replace("[policy.yaml]", "[policies]"), files)
     found = run("test", "web_test.yaml", "--width=200")
     assert found.status == 2
     assert (
-        "policies/bad.yaml:11:7: PropagationPolicy shop/bad: Karmada would refuse it: "
+        "policies/bad.yaml:21:7: PropagationPolicy shop/bad: Karmada would refuse it: "
         "spec.placement.spreadConstraints[0]: maxGroups is lower than minGroups"
     ) in found.out
 

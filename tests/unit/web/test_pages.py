@@ -15,6 +15,7 @@ from karmada_advisor.cli.web.idle_work import CauseSearch
 from karmada_advisor.explain import explain as explaining
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.trace_model import Mismatch
+from karmada_advisor.sources import process_http
 from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_scheduler import command
 from karmada_scheduler.structs import replace
@@ -121,6 +122,24 @@ async def test_the_json_of_a_plan_is_what_the_command_prints(
     assert served == printed
     text = (await site.get("/plan?without=eu-west-1")).page.text
     assert "Cluster/eu-west-1" in text
+
+
+async def test_a_plan_decides_as_the_running_scheduler_that_is_named(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    configuration = {
+        "profiles": [{"schedulerName": "default-scheduler"}],
+        "plugins": ["*", "-TaintToleration"],
+    }
+    state = {"process": "karmada-pyscheduler-1", "configuration": {**configuration, "file": None}}
+    monkeypatch.setattr(process_http, "get", lambda *_: (200, state))
+    waiting = binding("web").replicas(2).dynamic_weight()
+    of_fleet = [cluster("m1").taint("tier=gold:NoSchedule"), cluster("m2")]
+    flags = ["--from=http://localhost:10353"]
+    async with Site(tmp_path, clusters=of_fleet, bindings=[waiting], flags=flags) as served:
+        found = (await served.get("/v1/plan?without=m2")).fields
+    [planned] = found["bindings"]
+    assert [each["name"] for each in planned["after"]] == ["m1"]
 
 
 async def test_a_policy_is_planned_as_it_was_pasted(site: Site) -> None:

@@ -34,7 +34,7 @@ def make_parser() -> argparse.ArgumentParser:
         help="namespace of the binding (default: that of the context, or default); without a name, all bindings in it",
     )
     _add_scope(parser)
-    shared.add_objects(parser)
+    shared.add_objects(parser, replays_rules=True)
     shared.add_quotas(parser)
     shared.add_rules(parser)
     shared.add_process(

@@ -57,12 +57,15 @@ def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     add_process(parser, "whose rules are used")
 
 
-def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
+def add_objects(
+    parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster", replays_rules: bool = False
+) -> None:
     """Add the flags for files and for a control plane.
 
     Args:
         parser: Of a command.
         cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
+        replays_rules: Whether the command decides by the rules of a capture, too.
     """
     for flag, what in (
         ("--clusters", "Clusters"),
@@ -79,11 +82,11 @@ def add_objects(parser: argparse.ArgumentParser, *, cluster_flag: str = "--clust
         metavar="TIME",
         help=f"for reading everything from the control plane (default {_REQUEST_SECONDS:g}s)",
     )
+    of_capture = (
+        "its objects, and its rules unless flags name others" if replays_rules else "its objects only"
+    )
     add_text(
-        parser,
-        "--replay",
-        "FILE",
-        "a file of explain --capture instead of a control plane: its objects, and its rules unless flags name others",
+        parser, "--replay", "FILE", f"a file of explain --capture instead of a control plane: {of_capture}"
     )
 
 

@@ -60,7 +60,7 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="N",
         help="sets of changes to try (default 96)",
     )
-    shared.add_objects(parser, cluster_flag="--kubeconfig-cluster")
+    shared.add_objects(parser, cluster_flag="--kubeconfig-cluster", replays_rules=True)
     shared.add_quotas(parser)
     shared.add_rules(parser)
     shared.add_output(parser)

@@ -211,6 +211,8 @@ class CommandAnswers:
         arguments.current_plugin_dir = [str(each) for each in given.plugin_dir]
         arguments.scheduler_name = given.scheduler_name
         arguments.enable_empty_workload_propagation = given.enable_empty_workload_propagation
+        arguments.process_configuration = given.process_configuration
+        arguments.process_rules = given.process_rules
         objects = state.contents.objects
         try:
             changes = change_objects(change.text)
