@@ -90,7 +90,7 @@ def test_a_saved_plan_breaks_no_invariant(path: Path) -> None:
 
 
 def test_a_seed_repeats_itself_in_another_process_with_another_hash_seed() -> None:
-    seeds = (("2", "guard"), ("1", "fail_back"))
+    seeds = (("2", "guard"), ("1", "fail_back"), ("3", "workloads"))
     program = (
         "from tools.simulation.profiles import plan_for\n"
         "from tools.simulation.run import Run\n"

@@ -58,7 +58,7 @@ class _Kind:
 
     def __init__(self, reflector: MetadataReflector) -> None:
         self.reflector = reflector
-        self.bindings: dict[Name, set[BindingKey]] = {}
+        self.bindings: dict[Name, dict[BindingKey, None]] = {}
 
 
 class WorkloadInformer:
@@ -95,7 +95,7 @@ class WorkloadInformer:
         self._deps = Dependencies(client=client, clock=clock, sleep=sleep, reads=asyncio.Semaphore(_READS))
         self._followed: dict[BindingKey, _Reference] = {}
         self._kinds: dict[KindName, _Kind] = {}
-        self._waiting: set[BindingKey] = set()
+        self._waiting: dict[BindingKey, None] = {}  # in the order in which they are enqueued again
         self._without_metadata: set[BindingKey] = set()
         self._first: dict[KindName, float] = {}
 
@@ -161,11 +161,11 @@ class WorkloadInformer:
         reflector = self._kinds[reference.kind].reflector
         reflector.start()
         if (left := self._first_lists_left()) > 0:
-            self._waiting.add(key)
+            self._waiting[key] = None
             return NotSynced(left + _MARGIN_SECONDS)
         found = reflector.store.find(reference.name, reference.uid)
         if isinstance(found, Workload):
-            self._waiting.discard(key)
+            self._waiting.pop(key, None)
             self._without_metadata.discard(key)
             return WorkloadAnswer(found)
         problem = found.reason if isinstance(found, Missing) else reflector.problem
@@ -179,7 +179,7 @@ class WorkloadInformer:
             started, last_error = pending.started, pending.last_error
         left = started + self._patience - self._clock()
         if left > 0:
-            self._waiting.add(key)
+            self._waiting[key] = None
             return NotSynced(left + _MARGIN_SECONDS)
         text = f"the metadata of {reference.kind} was not read within {self._patience:g}s"
         return self._no_metadata(key, f"{text}: {last_error}" if last_error else text)
@@ -210,7 +210,7 @@ class WorkloadInformer:
             reflector.get_object(reference.name)
 
     def _no_metadata(self, key: BindingKey, problem: str) -> WorkloadAnswer:
-        self._waiting.discard(key)
+        self._waiting.pop(key, None)
         self._without_metadata.add(key)
         return WorkloadAnswer(None, problem)
 
@@ -225,18 +225,18 @@ class WorkloadInformer:
         kind = self._kinds.get(reference.kind)
         if kind is None:
             kind = self._kinds[reference.kind] = self._new_kind(reference.kind)
-        kind.bindings.setdefault(reference.name, set()).add(key)
+        kind.bindings.setdefault(reference.name, {})[key] = None
         kind.reflector.store.want(reference.name)
 
     def _unfollow(self, key: BindingKey) -> None:
         reference = self._followed.pop(key, None)
         if reference is None:
             return
-        self._waiting.discard(key)
+        self._waiting.pop(key, None)
         self._without_metadata.discard(key)
         kind = self._kinds[reference.kind]
         keys = kind.bindings[reference.name]
-        keys.discard(key)
+        keys.pop(key, None)
         if not keys:
             del kind.bindings[reference.name]
             kind.reflector.drop(reference.name)
@@ -249,9 +249,9 @@ class WorkloadInformer:
             self._metadata_changed(kind, about, before, now)
 
         def on_state_change() -> None:
-            self._requeue({key for keys in kind.bindings.values() for key in keys})
+            self._requeue([key for keys in kind.bindings.values() for key in keys])
             if self._first and not self._first_lists_left():
-                self._requeue(set(self._waiting))
+                self._requeue(tuple(self._waiting))
 
         def on_get(about: Name) -> None:
             self._requeue(kind.bindings.get(about, ()))
@@ -273,7 +273,7 @@ class WorkloadInformer:
         """Enqueue the bindings that wait, and those that were scheduled without metadata."""
         for key in keys:
             if key in self._waiting:
-                self._waiting.discard(key)
+                self._waiting.pop(key, None)
                 self._on_synced(key)
             elif key in self._without_metadata:
                 self._without_metadata.discard(key)
