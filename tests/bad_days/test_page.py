@@ -167,9 +167,9 @@ def test_the_process_ends_with_its_server(tmp_path: Path) -> None:
 
 def test_an_error_in_idle_moments_is_said_and_the_page_stays(tmp_path: Path) -> None:
     first = """
-from karmada_advisor.cli.web import causes
+from karmada_advisor.cli.web import idle_work
 def failing(*_): raise KeyError("planted")
-causes.causes_of_state = failing
+idle_work.causes_of_state = failing
 """
     with start_page(tmp_path, first=first) as page:
         wait_for(lambda: "planted" in page.get("/").text, "the problem on the page", timeout=30)
