@@ -1,8 +1,8 @@
 """Defects of upstream that are not copied, recognized by the value that causes them.
 
 Upstream then decides about the same scenario without that value, and our core about the scenario as it is. The results have
-to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC is an exception: it ends
-upstream's process, so there is no result.
+to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC and MINUTES are exceptions: there is
+no result, because upstream's process ends, or is ended by the fuzzer after a minute.
 """
 
 from __future__ import annotations
@@ -15,6 +15,8 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.core.assign_replicas import divides_by_tiers
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.estimator.resources import amounts
 
 Manifest = dict[str, Any]
@@ -26,6 +28,9 @@ EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a cha
 NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
+MINUTES = (
+    "a tier with less than no room: upstream gives the next tier the difference, one replica after the other"
+)
 
 NO_CLUSTER = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 
@@ -122,6 +127,19 @@ def without_placeholder(placement: Manifest) -> Manifest:
         for term in placement["clusterAffinities"]
     ]
     return {**placement, "clusterAffinities": terms}
+
+
+def takes_minutes(decision: Decision | None) -> bool:
+    """Return whether upstream divides up to 2**31 replicas, for which it takes some 0.1 s per million.
+
+    The available replicas of a cluster with absurd capacities (``cpu: 1Ei``) are negative in Go's arithmetic.
+    """
+    return any(
+        each.cycle is not None
+        and divides_by_tiers(each.cycle)
+        and any(one.available < 0 for one in each.candidates)
+        for each in (decision.attempts if decision is not None else ())
+    )
 
 
 def is_expected_panic(binding: Manifest, text: str) -> bool:

@@ -6,6 +6,7 @@ import pytest
 
 from tools.oracle import fuzz
 from tools.oracle.compare_scenario import Tally, compare_scenario
+from tools.oracle.defects import MINUTES
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.program import Oracle, ensure
 
@@ -39,6 +40,14 @@ def test_no_generated_case_differs(tally: Tally) -> None:
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_every_kind_of_outcome_occurs(tally: Tally, outcome: str) -> None:
     assert tally.features[outcome] > 0
+
+
+def test_a_division_for_which_upstream_takes_minutes_is_a_known_defect() -> None:
+    scenario = next(scenarios(512, cases=1 << 62, first=1497, step=1 << 62))
+    with Oracle(ensure(), patience_seconds=2) as oracle:
+        found = compare_scenario(scenario, oracle)
+    assert not found.found
+    assert found.defects[MINUTES] == 3
 
 
 def test_a_difference_is_shrunk_and_ends_the_run_with_status_1(
