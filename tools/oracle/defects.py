@@ -29,7 +29,7 @@ NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and repo
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
 MINUTES = (
-    "a tier with less than no room: upstream gives the next tier the difference, one replica after the other"
+    "a tier with negative available replicas: upstream divides the difference one replica after the other"
 )
 
 NO_CLUSTER = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
