@@ -76,7 +76,7 @@ def _assumed_in(attempt: TermAttempt, decision: Decision, inputs: ExplainInputs)
         return {}
     assumed, binding = inputs.assumed, inputs.binding
     for each in decision.attempts:
-        assert each.cycle is not None  # as in ``Traces``
+        assert each.cycle is not None  # as in ``Basis.cycle``
         if each.cycle.binding is not binding:
             assumed = with_footprint(assumed, binding, each.cycle.binding.spec.clusters)
             binding = each.cycle.binding

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
-from karmada_advisor.explain.names import nearest
+from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.changes import make_change
 from karmada_advisor.placement_tests.expectations import OF_STEPS
 from karmada_advisor.placement_tests.model import (
@@ -137,7 +137,7 @@ class _Case:
         if not found:
             found = self._workloads.get(name, {})  # it was deleted
         if not found:
-            text = _with_nearest(f"{name}: no workload has this name", name, self._draft.workload_names())
+            text = f"{name}: no workload has this name" + nearest_hint(name, self._draft.workload_names())
             yield CheckedProblem(expectation.place, text)
             return
         if len(found) > 1:
@@ -181,7 +181,7 @@ class _Case:
         """Return which cluster does not exist, or that the workload has no replicas; "" if all is well."""
         for name in wanted:
             if name not in self._clusters:
-                return _with_nearest(f"clusters: the fleet has no cluster {name}", name, self._clusters)
+                return f"clusters: the fleet has no cluster {name}" + nearest_hint(name, self._clusters)
         if isinstance(wanted, Mapping) and not self._may_have_replicas(key):
             return f"{_short(key)} has no replicas; write clusters: [{', '.join(wanted)}]"
         return ""
@@ -197,12 +197,7 @@ class _Case:
         known = names_of_policies(self._draft.after)
         if wanted == NO_POLICY or wanted in known:
             return ""
-        return _with_nearest(f"policy: there is no {wanted}", wanted, known)
-
-
-def _with_nearest(text: str, name: str, existing: Iterable[str]) -> str:
-    near = nearest(name, existing)
-    return f"{text}; nearest: {near}" if near else text
+        return f"policy: there is no {wanted}" + nearest_hint(wanted, known)
 
 
 def _is_native(template: Manifest) -> bool:

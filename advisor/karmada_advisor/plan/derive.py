@@ -196,9 +196,6 @@ def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, s
     return sorted(each for each in found if all(each))
 
 
-# --- templates ---
-
-
 def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event]) -> Iterator[Template]:
     """Yield the templates that the change may concern, as they are before it.
 
@@ -233,9 +230,6 @@ def _claimed_as(template: Template, named: Template) -> Template:
     if template.claim == UNCLAIMED and named.claim != UNCLAIMED:
         template = template.with_claim(named.claim)
     return replace(template, uid=template.uid or named.uid)
-
-
-# --- policies ---
 
 
 def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[str, Any]]:

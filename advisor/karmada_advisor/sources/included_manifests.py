@@ -9,11 +9,10 @@ from typing import Any, Final
 
 from karmada_advisor.placement_tests.model import Manifest
 from karmada_advisor.placement_tests.report_model import FileProblem
-from karmada_advisor.plan.objects import part
 from karmada_advisor.sources.change_files import manifest_files, read_changes
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
 from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.located_yaml import LocatedFile, place_in_file
+from karmada_advisor.sources.located_yaml import LocatedFile, identity_of, place_in_file
 from karmada_scheduler.config.yaml_places import YamlPath
 
 _IN_PLACE: Final = "line "
@@ -29,7 +28,7 @@ class IncludedManifests:
 
     def problem_of(self, manifest: Manifest, field: str, text: str) -> FileProblem:
         """Return a problem of a manifest with the place of the field in the file that has it."""
-        origin = self._origins[_identity(manifest)]
+        origin = self._origins[identity_of(manifest)]
         if origin.startswith(_IN_PLACE):
             return FileProblem(self._in.path, int(origin.removeprefix(_IN_PLACE)), 0, text)
         return FileProblem(origin, *place_in_file(origin, manifest, field), text)
@@ -77,16 +76,10 @@ class IncludedManifests:
 
     def _once(self, path: YamlPath, manifests: Iterable[Manifest], origin: str) -> Iterator[Manifest]:
         for each in manifests:
-            identity = _identity(each)
+            identity = identity_of(each)
             first = self._origins.setdefault(identity, origin)
             if first != origin:
                 shown = f"{identity[0]} {'/'.join(filter(None, identity[1:]))}"
                 self._in.problem(path, f"{shown} is in {first} and in {origin}")
                 continue
             yield each
-
-
-def _identity(manifest: Manifest) -> tuple[str, ...]:
-    metadata = part(manifest, "metadata")
-    names = manifest.get("kind"), metadata.get("namespace"), metadata.get("name")
-    return tuple(str(each or "") for each in names)

@@ -10,6 +10,7 @@ from typing import Any, Final
 from karmada_advisor.explain.names import nearest_hint
 from karmada_advisor.placement_tests.model import FilePlace
 from karmada_advisor.placement_tests.report_model import FileProblem
+from karmada_advisor.plan.stored import with_namespace
 from karmada_advisor.sources.control_plane import DEFAULT_NAMESPACE
 from karmada_advisor.sources.files import documents
 from karmada_advisor.state.stored import mapping
@@ -196,7 +197,9 @@ def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePla
             value = read_document(document, lines_before=lines, places=places).value
         except YamlError:
             continue
-        if not isinstance(value, dict) or not _may_be(value, manifest):
+        if not isinstance(value, dict):
+            continue
+        if identity_of(with_namespace(value, DEFAULT_NAMESPACE)) != identity_of(manifest):
             continue
         steps: list[str | int] = []
         for name, index in _STEP.findall(field):
@@ -208,13 +211,11 @@ def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePla
     return FilePlace()
 
 
-def _may_be(written: Mapping[str, Any], manifest: Mapping[str, Any]) -> bool:
-    """Return whether an object of a file is the one that was read from it, with its namespace filled in."""
-    one, other = mapping(written.get("metadata")), mapping(manifest.get("metadata"))
-    if (written.get("kind"), one.get("name")) != (manifest.get("kind"), other.get("name")):
-        return False
-    namespaces = one.get("namespace"), other.get("namespace")
-    return namespaces in ((None, DEFAULT_NAMESPACE), (namespaces[1], namespaces[1]))
+def identity_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return kind, namespace and name of an object; "" for what it does not name."""
+    metadata = mapping(manifest.get("metadata"))
+    names = manifest.get("kind"), metadata.get("namespace"), metadata.get("name")
+    return tuple(str(each or "") for each in names)
 
 
 def _named(value: Any) -> str:

@@ -98,8 +98,6 @@ def settings_edit(settings: LossSettings) -> tuple[EditShown, tuple[str, ...]]:
     )
 
 
-# --- runs in several places ---
-
 _PATH: Final = ("spec", "placement", "spreadConstraints")
 _PLACES: Final = 2
 

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple, Protocol
 
 import aiohttp
 
-from karmada_scheduler import __version__
+from karmada_scheduler.client.http import AGENT
 from karmada_scheduler.client.tls import verify_as_go_does
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
 
@@ -179,7 +179,7 @@ class HttpExtenderTransport:
                     "Content-Type": "application/json",
                     "Accept": "application/json",
                     "Accept-Encoding": "identity",
-                    "User-Agent": f"karmada-pyscheduler/{__version__}",
+                    "User-Agent": AGENT,
                 },
             )
         return self._session
