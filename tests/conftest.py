@@ -3,6 +3,7 @@
 import logging
 import os
 from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ from xdist.remote import Producer
 
 from karmada_scheduler import logs
 from karmada_scheduler.process import process_exit
+from tests import distributions
 from tests.karmada_versions import skip_what_is_newer
 from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
-from tools.controlplane.versions import CURRENT, VERSIONS, named
 
 EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES") or 0)
 """Random examples per law with `make fuzz-input`; a run of the tests has the same ones each time."""
@@ -45,8 +46,15 @@ def _restored_logging() -> Iterator[None]:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the version of Karmada of control planes."""
-    known = ", ".join(VERSIONS)
-    parser.addoption("--karmada", type=named, default=CURRENT, help=f"version of Karmada: {known}")
+    distributions.add_option(parser)
+    known = "see tools/controlplane/versions.py"
+    parser.addoption("--karmada", default="", help=f"version of Karmada, the newest by default: {known}")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out modules that are about another distribution, if one is chosen."""
+    name = config.getoption("--distribution")
+    return True if name and not distributions.is_about(collection_path, name) else None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -5,17 +5,13 @@ from __future__ import annotations
 import types
 from collections.abc import Mapping
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Final, Union, get_args, get_origin, get_type_hints
+from typing import Any, Final, Union, get_args, get_origin, get_type_hints
 
-from karmada_advisor.explain.model import API_VERSION, Cause
-from karmada_advisor.explain.trace_model import Refusal
-from karmada_advisor.rebalance.model import RebalanceProposal
-from karmada_advisor.state.model import BindingState
+from karmada_advisor.explain.model import Cause
+from karmada_advisor.state.model import API_VERSION, BindingState
+from karmada_advisor.whatif.rebalance.model import RebalanceProposal
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.structs import Struct
-
-if TYPE_CHECKING:
-    from karmada_advisor.views.fields import Document
 
 _TYPES: Final[dict[object, dict[str, Any]]] = {
     str: {"type": "string"},
@@ -25,7 +21,7 @@ _TYPES: Final[dict[object, dict[str, Any]]] = {
 }
 
 
-def document_schema(root: type[Document]) -> dict[str, Any]:
+def document_schema(root: type[Struct]) -> dict[str, Any]:
     """Return the schema of what a command prints as one document; within v1alpha1 fields are only added."""
     definitions: dict[str, Any] = {}
     body = _object(root, definitions)
@@ -50,9 +46,6 @@ def _object(class_: type[Struct], definitions: dict[str, Any]) -> dict[str, Any]
     hints = get_type_hints(class_)
     properties = {camel(name): _of(hints[name], definitions) for name in class_.__struct_fields__}
     required = list(properties)
-    if class_ is Refusal:
-        properties["count"] = {"type": "integer"}
-        required.append("count")
     if class_ is BindingState:
         properties["headline"] = {"type": "string"}
         required.append("headline")

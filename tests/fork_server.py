@@ -28,7 +28,7 @@ MODULE: Final = "karmada_scheduler"
 SCHEDULER: Final = (
     "uvloop",
     "karmada_scheduler.command",
-    "karmada_scheduler.app",
+    "karmada_pyscheduler.program",
     "karmada_scheduler.config.flags",
 )
 PAGE: Final = ("karmada_advisor.cli.commands", "karmada_advisor.cli.web", "karmada_advisor.web.viewer")

@@ -18,7 +18,7 @@ LONGEST_FIRST = (
     "tests/e2e/",
     "tests/deploy/",
     "tools/simulation/",
-    "tools/soak/",
+    "tools/live/",
     "tests/bad_days/",
     "tools/",
 )

@@ -1,4 +1,4 @@
-"""Parts of pages that tools write: sections between two marks, tables of Markdown, and bars.
+"""Parts of reports that tools write: tables of Markdown, and bars.
 
 Pictures are written by hand, for bars and words are all that is drawn: a plotting library would be a hundred times the code
 and a set of pinned packages to keep.
@@ -13,16 +13,6 @@ from xml.sax.saxutils import escape
 
 WIDTH: Final = 520
 _LABELS, _BARS, _ROW, _HEAD, _GAP = 170, 270, 20, 34, 22
-
-
-def with_section(page: str, name: str, content: str) -> str:
-    """Return a page whose section of this name is replaced; ValueError without such a section."""
-    begin, end = f"<!-- {name}: made by tools.report -->", f"<!-- end of {name} -->"
-    head, first, rest = page.partition(begin)
-    _, last, tail = rest.partition(end)
-    if not first or not last:
-        raise ValueError(f"the page has no section {name}")
-    return f"{head}{begin}\n\n{content}\n\n{end}{tail}"
 
 
 def markdown_table(heading: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

@@ -1,63 +1,79 @@
 """The budgets of PlacementGuard: how much has moved, and whether another move is within them.
 
 What has moved is in an annotation of each binding, which is written in the patch of the move; until it is known to be
-stored, or not, the move is in ``_moves_under_way``. The index of the bindings that have moves is only a shortcut: it is
-built from all bindings at the first use and once a minute.
+stored, or not, the move is in ``_moves_under_way``. The sums are a shortcut, kept up to date by the changes of bindings.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections import Counter, deque
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.own_annotations import LAST_MOVE, RecordedMove, Unreadable, moves_in
-from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.framework import Handle
+from karmada_scheduler_plugins._binding_index import FollowedIndex
 from karmada_scheduler_plugins._guard_args import MoveBudget
+from karmada_scheduler_plugins._move_window import MoveWindow, Part, Scope, scopes_of
 from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
+from karmada_scheduler_plugins._task_stamps import TaskStamps
 
-SCAN_SECONDS: Final = 60.0
-"""After this time the bindings are scanned again."""
-UNSTAMPED_SECONDS: Final = 60.0
-"""Karmada's graceful-eviction controller stamps a new task within seconds, if it runs."""
-UNSTAMPED_BINDINGS: Final = 2
-"""So many bindings with tasks that are not stamped show that the controller does not run. One of them alone may have a
-problem of its own."""
 AT_ONCE_SECONDS: Final = 30.0
 """The delay of a decision that waits for the end of graceful moves."""
-
-Scope = tuple[str, str]
-"""The scope of a budget, and the namespace or the id of the policy; "" for a profile."""
+_OLD_PER_CALL: Final = 4
+"""Bindings that are looked at again in each call, and after each change, because their moves may have become too old."""
 
 
 class Wait(NamedTuple):
-    """Why a move would exceed a budget, and for how many seconds at least."""
+    """Why a move would exceed a budget, for how many seconds at least, and the name of the budget."""
 
     reason: str
     seconds: float
+    budget: str
 
 
-class MoveBooks:
+class _Share(NamedTuple):
+    """What counts of a binding in a scope: its moves, as part and replicas, and whether it leaves clusters."""
+
+    scope: Scope
+    moves: list[tuple[Part, int]]
+    leaves: bool
+
+
+class MoveBooks(FollowedIndex):
     """The moves of the bindings of a profile.
 
     Attributes:
         under_way: The moves that are decided and not known to be stored.
+        stamps: The eviction tasks.
     """
 
     def __init__(self, handle: Handle, budgets: Sequence[MoveBudget]) -> None:
-        """Start without a scan; the caches may not be filled yet."""
-        self.under_way: Final = MovesUnderWay(handle, LAST_MOVE)
-        self._handle = handle
-        self._budgets = budgets
+        """Start without moves."""
+        super().__init__(handle)
+        self.under_way: Final = MovesUnderWay(handle, LAST_MOVE, self._reconsider)
+        self.stamps: Final = TaskStamps(handle.profile)
+        self._budgets = {budget.scope: budget for budget in budgets}
         self._kept_seconds = max((budget.window.total_seconds() for budget in budgets), default=0.0)
-        self._by_scope: dict[Scope, set[BindingKey]] = {}
-        self._leaving: set[BindingKey] = set()
-        self._replicas: dict[Scope, int] = {}
-        self._first_seen = FirstSeen(handle)
-        self._scanned: float | None = None
+        self._with_percent = [budget.scope for budget in budgets if budget.percent is not None]
+        self._windows: dict[Scope, MoveWindow] = {}
+        self._shares: dict[BindingKey, list[_Share]] = {}
+        self._replicas: Counter[Scope] = Counter()
+        """All replicas of the scopes with a limit in percent."""
+        self._counted: dict[BindingKey, tuple[list[Scope], int]] = {}
+        """Where the replicas of a binding are counted."""
+        self._first_seen = FirstSeen()
+        self._old: deque[tuple[float, BindingKey]] = deque()
+        self._is_asked = False
+
+    def changed(self, old: Binding | None, new: Binding | None) -> None:
+        """Follow a change of one binding, or of all if neither is given."""
+        is_same = old is not None and new is not None and _counts_the_same(old, new)
+        if not is_same or (new is not None and new.key in self.under_way):
+            super().changed(old, new)
+        if self._old:
+            self._look_at_old(self._handle.now())
 
     def recent(self, binding: Binding, now: float) -> tuple[RecordedMove, ...]:
         """Return the stored moves of a binding within the longest window, none of them in the future.
@@ -78,82 +94,61 @@ class MoveBooks:
         """
         if not self._budgets:
             return None
-        self._scan_if_due(now)
-        waits = [
-            wait
-            for budget in self._budgets
-            for scope in _scopes(binding, budget.scope)
-            if (wait := self._wait(budget, scope, binding, replicas, now)) is not None
-        ]
+        self._refresh(now)
+        recent = self.recent(binding, now)
+        counts = bool(recent) or binding.key in self._shares
+        if counts:
+            self._withdraw(binding.key)
+            self._enter(binding, recent, now)
+        try:
+            waits = [
+                wait
+                for kind, budget in self._budgets.items()
+                for scope in scopes_of(binding, kind)
+                if (wait := self._wait(budget, scope, replicas, now)) is not None
+            ]
+        finally:
+            if counts:
+                self._reconsider(binding.key)
         return max(waits, key=lambda wait: wait.seconds, default=None)
 
-    def note(self, binding: Binding) -> None:
-        """Look at the moves of a binding from now on."""
-        for scope in self._all_scopes(binding):
-            self._by_scope.setdefault(scope, set()).add(binding.key)
-        self._leaving.add(binding.key)
-
     def controller_is_off(self, now: float) -> bool:
-        """Return whether tasks of this profile were not stamped in time: the controller that ends tasks does not run."""
-        self._scan_if_due(now)
-        leaving = [(each, tasks) for each in self._known(self._leaving) if (tasks := self._own_tasks(each))]
-        stamps = [_seconds_of(task.creation_timestamp) for _, tasks in leaving for task in tasks]
-        last_stamp = max((stamp for stamp in stamps if stamp <= now), default=0.0)
-        late = 0
-        for binding, tasks in leaving:
-            moves = moves_in(binding.annotations.get(LAST_MOVE, ""))
-            if isinstance(moves, Unreadable) or not moves or all(task.creation_timestamp for task in tasks):
-                continue
-            late += last_stamp - UNSTAMPED_SECONDS < moves[-1].at < now - UNSTAMPED_SECONDS
-        return late >= UNSTAMPED_BINDINGS
+        """Return whether nobody stamps the eviction tasks of this profile: the controller that ends them does not run."""
+        self._refresh(now)
+        return self.stamps.is_off(now)
 
-    def _wait(
-        self, budget: MoveBudget, scope: Scope, binding: Binding, replicas: int, now: float
-    ) -> Wait | None:
-        window = budget.window.total_seconds()
-        others = self._by_scope.get(scope, set()) - {binding.key}
-        counted = [
-            *self.recent(binding, now),
-            *(each for key in others for each in self._moves(key, window, now)),
-        ]
-        moves = sorted(each for each in counted if each.at > now - window)
+    def _wait(self, budget: MoveBudget, scope: Scope, replicas: int, now: float) -> Wait | None:
+        window, seconds = self._windows.get(scope), budget.window.total_seconds()
+        if window is None:
+            return None  # nothing else has moved
+        for key in window.drop_old(now):
+            self._reconsider(key)
+            window = self._windows.get(scope, window)
         name = f"the budget {scope[0]} {scope[1]}".strip()
-        if budget.at_once is not None:
-            leaving = sum(self._leaves(key) for key in others)
-            if leaving >= budget.at_once:
-                reason = f"{name} ({leaving} of {budget.at_once} bindings leave clusters now)"
-                return Wait(reason, AT_ONCE_SECONDS)
+        if budget.at_once is not None and window.leaving >= budget.at_once:
+            reason = f"{name} ({window.leaving} of {budget.at_once} bindings leave clusters now)"
+            return Wait(reason, AT_ONCE_SECONDS, name)
         most = self._most_replicas(budget, scope)
-        shown = _window_text(window)
-        for count in range(len(moves) + 1):
-            counted = moves[count:]
-            used = sum(each.replicas for each in counted)
-            is_bound = budget.bindings is not None and len(counted) >= budget.bindings
-            is_over = most is not None and bool(counted) and used + replicas > most
+        parts = window.parts()
+        count, used = sum(part.count for part in parts), sum(part.replicas for part in parts)
+        freed = None
+        for part in (None, *parts):
+            if part is not None:
+                freed, count, used = part.last + seconds, count - part.count, used - part.replicas
+            is_bound = budget.bindings is not None and count >= budget.bindings
+            is_over = most is not None and count > 0 and used + replicas > most
             if not is_bound and not is_over:
-                if count == 0:
-                    return None
-                seconds = max(1.0, moves[count - 1].at + window - now)
-                return Wait(f"{name} ({_limits_text(budget, most)} in {shown})", seconds)
-        raise AssertionError("an empty budget allows one move")
+                break
+        if freed is None:
+            return None
+        reason = f"{name} ({_limits_text(budget, most)} in {_window_text(seconds)})"
+        return Wait(reason, max(1.0, freed - now), name)
 
     def _most_replicas(self, budget: MoveBudget, scope: Scope) -> int | None:
         limits = [] if budget.replicas is None else [budget.replicas]
         if budget.percent is not None:
-            limits.append(max(1, self._replicas.get(scope, 0) * budget.percent // 100))
+            limits.append(max(1, self._replicas[scope] * budget.percent // 100))
         return min(limits, default=None)
-
-    def _moves(self, key: BindingKey, window: float, now: float) -> Sequence[RecordedMove]:
-        """Return the moves of another binding; one that is under way does not become too old to count."""
-        move, binding = self.under_way.of(key), self._handle.binding(key)
-        text = move.text if move is not None else binding.annotations.get(LAST_MOVE, "") if binding else ""
-        found = moves_in(text)
-        if isinstance(found, Unreadable):
-            return ()
-        moves = self._recent(key, text, found, now)
-        if move is None or (moves and moves[-1].at > now - window):
-            return moves
-        return [RecordedMove(now, found[-1].replicas if found else 0)]
 
     def _recent(
         self, key: BindingKey, text: str, moves: tuple[RecordedMove, ...], now: float
@@ -163,61 +158,134 @@ class MoveBooks:
             moves = tuple(RecordedMove(min(each.at, seen), each.replicas) for each in moves)
         return tuple(each for each in moves if each.at > now - self._kept_seconds)
 
-    def _leaves(self, key: BindingKey) -> bool:
-        """Return whether a binding leaves clusters gracefully, or is about to."""
-        move, binding = self.under_way.of(key), self._handle.binding(key)
-        will_leave = move is not None and move.leaves_gracefully
-        return will_leave or (binding is not None and bool(self._own_tasks(binding)))
+    def _refresh(self, now: float) -> None:
+        super()._refresh(now)
+        self._is_asked = True
+        self.under_way.expire(now)
+        self._look_at_old(now)
 
-    def _scan_if_due(self, now: float) -> None:
-        if self._scanned is not None and 0 <= now - self._scanned < SCAN_SECONDS:
+    def _look_at_old(self, now: float) -> None:
+        for _ in range(_OLD_PER_CALL):
+            if not self._old or self._old[0][0] > now:
+                return
+            self._reconsider(self._old.popleft()[1])
+
+    def _update(self, key: BindingKey, binding: Binding | None) -> None:
+        self._withdraw(key)
+        if binding is None or not self._is_own(binding):
+            self._first_seen.forget(key)
+            binding = None
+        if self._with_percent:
+            self._count_replicas(key, binding)
+        tasks = [] if binding is None or binding.deleting else self._own_tasks(binding)
+        if tasks or key in self.stamps.known():
+            now = self._handle.now()
+            self.stamps.update(key, tasks, since=self._unstamped_since(binding, now), now=now)
+        if binding is None or not self._budgets:
             return
-        self._scanned = now
-        self._by_scope, self._leaving, self._replicas = {}, set(), {}
-        self._first_seen.forget_deleted()
-        under_way = self.under_way.keys()
-        counts_replicas = any(budget.percent is not None for budget in self._budgets)
-        for binding in self._handle.bindings():
-            if binding.spec.responsible_scheduler != self._handle.profile:
-                continue
-            if counts_replicas:
-                for scope in self._all_scopes(binding):
-                    self._replicas[scope] = self._replicas.get(scope, 0) + binding.spec.replicas
-            if (
-                LAST_MOVE in binding.annotations
-                or binding.key in under_way
-                or (binding.spec.graceful_eviction_tasks and self._own_tasks(binding))
-            ):
-                self.note(binding)
+        move = self.under_way.of(key)
+        text = binding.annotations.get(LAST_MOVE, "") if move is None else move.text
+        # A move that is exempt has no record, so its tasks use up no budget.
+        leaves = bool(tasks and text) or (move is not None and move.leaves_gracefully)
+        if text:
+            self._enter_text(binding, text, leaves=leaves, is_under_way=move is not None)
 
-    def _all_scopes(self, binding: Binding) -> Iterable[Scope]:
-        return [scope for budget in self._budgets for scope in _scopes(binding, budget.scope)]
+    def _count_replicas(self, key: BindingKey, binding: Binding | None) -> None:
+        scopes, replicas = self._counted.pop(key, ((), 0))
+        self._replicas.subtract(dict.fromkeys(scopes, replicas))
+        if binding is not None:
+            scopes = [scope for kind in self._with_percent for scope in scopes_of(binding, kind)]
+            self._counted[key] = scopes, binding.spec.replicas
+            self._replicas.update(dict.fromkeys(scopes, binding.spec.replicas))
 
-    def _known(self, keys: Iterable[BindingKey]) -> list[Binding]:
-        return [binding for key in keys if (binding := self._handle.binding(key)) is not None]
+    def _unstamped_since(self, binding: Binding | None, now: float) -> float:
+        """Return since when a task that was not known before is not stamped.
 
-    def _own_tasks(self, binding: Binding) -> list[GracefulEvictionTask]:
-        return [
-            each for each in binding.spec.graceful_eviction_tasks if each.producer == self._handle.profile
-        ]
+        Before the first question that is the time of the last move, so that a new leader need not wait. Later it is now:
+        anyone who may patch a binding can write an old time into its annotation.
+        """
+        if binding is None or self._is_asked:
+            return now
+        moves = moves_in(binding.annotations.get(LAST_MOVE, ""))
+        return now if isinstance(moves, Unreadable) or not moves else min(now, moves[-1].at)
+
+    def _set_back(self) -> None:
+        known = {*self._shares, *self.stamps.known()}
+        self._forget_moves()
+        for key in known:
+            self._reconsider(key)
+
+    def _clear(self) -> None:
+        self._forget_moves()
+        self._replicas.clear()
+        self._counted.clear()
+
+    def _forget_moves(self) -> None:
+        self._windows.clear()
+        self._shares.clear()
+        self._old.clear()
+        self.stamps.clear()
+        self._is_asked = False
+
+    def _enter_text(self, binding: Binding, text: str, *, leaves: bool, is_under_way: bool) -> None:
+        found, now = moves_in(text), self._handle.now()
+        moves = () if isinstance(found, Unreadable) else found
+        recent = self._recent(binding.key, text, moves, now)
+        if is_under_way and moves and not recent:
+            recent = moves[-1:]
+        if recent or leaves:
+            self._enter(binding, recent, now, leaves=leaves, is_under_way=is_under_way)
+
+    def _enter(
+        self,
+        binding: Binding,
+        moves: Sequence[RecordedMove],
+        now: float,
+        *,
+        leaves: bool = False,
+        is_under_way: bool = False,
+    ) -> None:
+        """Count a binding in its scopes. A move that is under way does not become too old to count."""
+        key = binding.key
+        shares = self._shares[key] = []
+        for kind, budget in self._budgets.items():
+            seconds = budget.window.total_seconds()
+            for scope in scopes_of(binding, kind):
+                window = self._windows.setdefault(scope, MoveWindow(seconds))
+                counted = [each for each in moves if each.at > now - seconds]
+                if is_under_way and moves and not counted:
+                    counted = [RecordedMove(now, moves[-1].replicas)]
+                entered = [(window.add(each), each.replicas) for each in counted]
+                if is_under_way and entered:
+                    entered[-1][0].under_way.add(key)
+                window.leaving += leaves
+                window.bindings += 1
+                shares.append(_Share(scope, entered, leaves))
+        if moves:
+            self._old.append((moves[-1].at + self._kept_seconds, key))
+
+    def _withdraw(self, key: BindingKey) -> None:
+        """Let a binding count in no scope."""
+        for scope, moves, leaves in self._shares.pop(key, ()):
+            window = self._windows[scope]
+            for part, moved in moves:
+                part.count -= 1
+                part.replicas -= moved
+                part.under_way.discard(key)
+            window.leaving -= leaves
+            window.bindings -= 1
+            if not window.bindings:
+                del self._windows[scope]
 
 
-def _seconds_of(timestamp: str) -> float:
-    """Return a time in the API's format in seconds since 1970; infinity for none, and for one that cannot be read."""
-    try:
-        return datetime.fromisoformat(timestamp).timestamp()
-    except (ValueError, OverflowError):
-        return math.inf
-
-
-def _scopes(binding: Binding, scope: str) -> list[Scope]:
-    """Return the scope of a binding; none if it has no policy."""
-    if scope == "profile":
-        return [(scope, "")]
-    if scope == "namespace":
-        return [(scope, binding.key.namespace)]
-    policy = binding.labels.get(POLICY_ID_LABEL) or binding.labels.get(CLUSTER_POLICY_ID_LABEL)
-    return [(scope, policy)] if policy else []
+def _counts_the_same(one: Binding, other: Binding) -> bool:
+    """Return whether two versions of a binding differ in nothing that counts here: mostly only the status has changed."""
+    return (
+        one.spec is other.spec
+        and one.labels is other.labels
+        and one.annotations is other.annotations
+        and one.deleting == other.deleting
+    )
 
 
 def _limits_text(budget: MoveBudget, most: int | None) -> str:

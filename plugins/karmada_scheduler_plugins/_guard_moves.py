@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.core.classify import placement_changed
 from karmada_scheduler.framework import GuardContext, Snapshot
+from karmada_scheduler_plugins._cluster_outages import ClusterOutages, is_ready
 
 _READY = "readyReplicas"
 _NATIVE = frozenset({("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("apps/v1", "ReplicaSet")})
@@ -33,14 +34,14 @@ class Move(NamedTuple):
 def move_of(context: GuardContext) -> Move:
     """Return what a decision moves.
 
-    A user's smaller number of replicas is no move. Clusters that are gone do not count, nor those that were evicted,
-    because they are not among the current clusters any more.
+    A user's smaller number of replicas is no move. What leaves clusters that are gone does not count, nor those that were
+    evicted, because they are not among the current clusters any more.
     """
     binding = context.binding
     old = {each.name: each.replicas for each in binding.spec.clusters if each.name not in context.gone}
     new = {each.name: each.replicas for each in context.targets or ()}
     less = {name: count - new.get(name, 0) for name, count in old.items() if count > new.get(name, 0)}
-    fewer = max(0, sum(each.replicas for each in binding.spec.clusters) - sum(new.values()))
+    fewer = max(0, sum(old.values()) - sum(new.values()))
     placement = binding.spec.placement
     cause = "Rescheduled"
     if context.proposal is not None:
@@ -59,33 +60,34 @@ def move_of(context: GuardContext) -> Move:
 
 
 def healthy_clusters(binding: Binding, snapshot: Snapshot) -> frozenset[str]:
-    """Return the clusters that report the workload healthy now.
+    """Return the clusters that report the workload healthy, and are Ready now.
 
-    The last report of a cluster that is not Ready stays in the status of the binding, so it does not count.
+    The last report of a cluster that is not Ready stays in the status of the binding.
     """
-    return frozenset(
-        each.cluster_name
-        for each in binding.status.aggregated_status
-        if each.health == HEALTHY and _is_ready(snapshot, each.cluster_name)
-    )
+    return frozenset(name for name in _reported_healthy(binding) if is_ready(snapshot.get(name)))
 
 
-def _is_ready(snapshot: Snapshot, name: str) -> bool:
-    cluster = snapshot.get(name)
-    if cluster is None or cluster.deleting:
-        return False
-    condition = cluster.condition("Ready")
-    return condition is None or condition.status == "True"
+def not_known_unhealthy(binding: Binding, snapshot: Snapshot, outages: ClusterOutages) -> frozenset[str]:
+    """Return the clusters whose last report of the workload is healthy, and that are not lost.
+
+    What is exempt because nothing healthy is harmed depends on these: a cluster that is not Ready for a moment lets nothing
+    move.
+    """
+    return frozenset(name for name in _reported_healthy(binding) if not outages.is_lost(name, snapshot))
 
 
-def leaves_last_healthy_copy(context: GuardContext) -> bool:
-    """Return whether a decision takes a workload off all clusters that report it healthy."""
-    binding = context.binding
+def _reported_healthy(binding: Binding) -> Iterator[str]:
+    return (each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY)
+
+
+def leaves_last_healthy_copy(context: GuardContext, outages: ClusterOutages) -> bool:
+    """Return whether a decision takes a workload off a cluster where it may be healthy, and it is healthy on none that stays."""
+    binding, snapshot = context.binding, context.cycle.snapshot
     if binding.spec.is_workload and not binding.spec.replicas:
         return False
-    healthy = healthy_clusters(binding, context.cycle.snapshot)
     staying = {each.name for each in context.targets or ()}
-    return bool(healthy & context.leaving) and not healthy & staying
+    leaves = not_known_unhealthy(binding, snapshot, outages) & context.leaving
+    return bool(leaves) and not healthy_clusters(binding, snapshot) & staying
 
 
 def unready_target(binding: Binding) -> str:

@@ -7,7 +7,8 @@ one. PlacementGuard and FailBack count with this ledger, each by its own annotat
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import math
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -37,12 +38,23 @@ class UnderWay(NamedTuple):
 class MovesUnderWay:
     """The moves under way of the bindings of a profile."""
 
-    def __init__(self, handle: Handle, annotation: str) -> None:
-        """Start with none; ``annotation`` is the name of the one that is written with each move."""
+    def __init__(self, handle: Handle, annotation: str, on_change: Callable[[BindingKey], None]) -> None:
+        """Start with none.
+
+        Args:
+            handle: Has the bindings and the time.
+            annotation: The name of the annotation that is written with each move.
+            on_change: Called with the key of a binding whose ``of`` may be another one.
+        """
         self._handle = handle
         self._annotation = annotation
+        self._on_change = on_change
         self._being_written: dict[BindingKey, UnderWay] = {}
         self._lost: dict[BindingKey, UnderWay] = {}
+        self._latest = -math.inf
+
+    def __contains__(self, key: BindingKey) -> bool:
+        return key in self._being_written or key in self._lost
 
     def begin(self, context: BindContext) -> None:
         """Count a move from now on."""
@@ -50,11 +62,16 @@ class MovesUnderWay:
         if text:
             key = context.binding.key
             self._being_written[key] = UnderWay(text, bool(context.eviction_tasks))
+            self._on_change(key)
 
     def end_stored(self, context: BindContext) -> None:
         """Stop counting a move, because the binding is known with it."""
-        self._being_written.pop(context.binding.key, None)
-        self._lost.pop(context.binding.key, None)
+        key = context.binding.key
+        counted = self.of(key) is not None
+        self._being_written.pop(key, None)
+        self._lost.pop(key, None)
+        if counted:
+            self._on_change(key)
 
     def end_failed(self, context: BindContext) -> None:
         """Stop counting a move that was not written, or count it until it is known whether it is stored.
@@ -63,35 +80,42 @@ class MovesUnderWay:
         """
         key = context.binding.key
         move = self._being_written.pop(key, None)
-        if move is None or not context.may_be_stored:
+        if move is None:
             return
-        known = self._handle.binding(key)
-        version = int((known or context.binding).resource_version)
-        self._lost[key] = move._replace(version=version, expires=self._handle.now() + LOST_SECONDS)
+        if context.may_be_stored:
+            known = self._handle.binding(key)
+            version = int((known or context.binding).resource_version)
+            self._lost.pop(key, None)  # the last one comes last
+            self._lost[key] = move._replace(version=version, expires=self._handle.now() + LOST_SECONDS)
+        self._on_change(key)
 
-    def keys(self) -> Collection[BindingKey]:
-        """Return the keys of all bindings with moves under way."""
-        return {key for key in (*self._being_written, *self._lost) if self.of(key) is not None}
+    def expire(self, now: float) -> None:
+        """Stop counting the moves of which nothing was heard for too long; to be called before they count."""
+        if now < self._latest:  # the clock was set back
+            latest = now + LOST_SECONDS
+            self._lost = {
+                key: move._replace(expires=min(move.expires, latest)) for key, move in self._lost.items()
+            }
+        self._latest = now
+        while self._lost:
+            key, move = next(iter(self._lost.items()))
+            if now < move.expires:
+                return
+            del self._lost[key]
+            self._on_change(key)
 
     def of(self, key: BindingKey) -> UnderWay | None:
         """Return the move of a binding that is under way, None without one."""
+        if not self._being_written and not self._lost:
+            return None
+        known = self._handle.binding(key)
         move = self._being_written.get(key)
-        if move is not None and not self._is_seen(self._handle.binding(key), move):
+        if move is not None and not self._is_seen(known, move):
             return move
-        return self._still_lost(key)
-
-    def _still_lost(self, key: BindingKey) -> UnderWay | None:
-        move = self._lost.get(key)
-        if move is None:
+        lost = self._lost.get(key)
+        if lost is None or known is None or int(known.resource_version) > lost.version:
             return None
-        known, now = self._handle.binding(key), self._handle.now()
-        is_known = known is None or int(known.resource_version) > move.version or self._is_seen(known, move)
-        if is_known or now >= move.expires:
-            del self._lost[key]
-            return None
-        if now + LOST_SECONDS < move.expires:  # the clock was set back
-            self._lost[key] = move = move._replace(expires=now + LOST_SECONDS)
-        return move
+        return None if self._is_seen(known, lost) else lost
 
     def _is_seen(self, binding: Binding | None, move: UnderWay) -> bool:
         return binding is not None and binding.annotations.get(self._annotation) == move.text
@@ -100,9 +124,8 @@ class MovesUnderWay:
 class FirstSeen:
     """When an annotation of a binding was seen first that counts from then on: unreadable, or with a time in the future."""
 
-    def __init__(self, handle: Handle) -> None:
+    def __init__(self) -> None:
         """Start without any."""
-        self._handle = handle
         self._seen: dict[BindingKey, tuple[int, float]] = {}
 
     def at(self, key: BindingKey, text: str, now: float) -> float:
@@ -112,6 +135,6 @@ class FirstSeen:
             known = self._seen[key] = hash(text), now
         return known[1]
 
-    def forget_deleted(self) -> None:
-        """Drop the bindings that do not exist any more."""
-        self._seen = {key: seen for key, seen in self._seen.items() if self._handle.binding(key) is not None}
+    def forget(self, key: BindingKey) -> None:
+        """Drop a binding that does not exist any more, or has no such annotation."""
+        self._seen.pop(key, None)

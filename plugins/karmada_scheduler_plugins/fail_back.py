@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Final
 
-from karmada_scheduler.api.binding import HEALTHY, Binding, BindingKey
-from karmada_scheduler.api.own_annotations import FAIL_BACK, OVERFLOW, TermChange, Unreadable, change_in
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.own_annotations import FAIL_BACK, OVERFLOW, TermChange, change_in
 from karmada_scheduler.api.placement import ClusterAffinityTerm, Placement
 from karmada_scheduler.framework import (
     SUCCESS,
@@ -23,19 +23,14 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
-from karmada_scheduler_plugins._fail_back_args import FailBackArgs
-from karmada_scheduler_plugins._moves_under_way import FirstSeen, MovesUnderWay
-from karmada_scheduler_plugins._returns import empties_higher_tiers, evicted_again, tier_of
+from karmada_scheduler_plugins._returns import FailBackArgs, empties_higher_tiers, evicted_again, tier_of
+from karmada_scheduler_plugins._returns_under_way import ReturnsUnderWay
 
 FAILED_BACK: Final = "FailedBack"
 SPREAD_BACK: Final = "SpreadBack"
 WAITS: Final = "FailBackWaits"
 _MISSED_CHECKS: Final = 4
 """After this many intervals without a check it is not known whether the term could take the workload all the time."""
-_UNDER_WAY_SECONDS: Final = 600.0
-"""The longest time for which a return without eviction tasks counts as under way."""
-_UNKNOWN_RETURNS: Final = 40
-"""The number of returns of a binding whose record cannot be read; its wait is the longest one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,8 @@ class FailBack:
         self._args = args
         self._handle = handle
         self._clocks: dict[BindingKey, _Clock] = {}
-        self._under_way = MovesUnderWay(handle, FAIL_BACK)
-        self._first_seen = FirstSeen(handle)
-        self._returned: set[BindingKey] = set()
-        self._scanned: float | None = None
+        self._returns = ReturnsUnderWay(handle)
+        handle.follow_bindings(self._returns.changed)
 
     def propose(self, binding: Binding, /) -> Proposal | None:
         """Propose an earlier term for a binding that is settled in a later one."""
@@ -90,7 +83,7 @@ class FailBack:
             return ""
         if self._args.rebalance_from_first and binding.reschedule_triggered:
             return placement.cluster_affinities[0].affinity_name
-        change = self._change_of(binding)
+        change = self._returns.change_of(binding)
         if change is None or not binding.spec.clusters or name != change.source or name == change.target:
             return ""
         term = placement.affinity_term(change.target)
@@ -117,7 +110,7 @@ class FailBack:
             return self._refused(context, clock, f"could take it; {context.error}")
         if tuple(context.targets or ()) == binding.spec.clusters:
             return SUCCESS  # only the name of the term changes
-        count = self._count_under_way(binding.key, now)
+        count = self._returns.count(now, without=binding.key)
         if count >= self._args.at_once:
             return self._refused(context, clock, f"could take it; {count} returns are under way")
         return SUCCESS
@@ -126,7 +119,7 @@ class FailBack:
         """Add the record of a change of the term."""
         binding, now = context.binding, self._handle.now()
         before, after = binding.status.scheduler_observing_affinity_name, context.cycle.affinity_name
-        change = self._change_of(binding)
+        change = self._returns.change_of(binding)
         proposal = context.proposal
         if proposal is not None and proposal.reason in (FAILED_BACK, SPREAD_BACK):
             source = OVERFLOW if proposal.terms is Terms.IN_FORCE else before
@@ -144,17 +137,16 @@ class FailBack:
     def reserve(self, context: BindContext, /) -> Result:
         """Count a return until it is known whether it is stored."""
         if _return_in(context) is not None:
-            self._under_way.begin(context)
-            self._returned.add(context.binding.key)
+            self._returns.being_written.begin(context)
         return SUCCESS
 
     def unreserve(self, context: BindContext, /) -> None:
         """Stop counting a return, unless it may be stored."""
-        self._under_way.end_failed(context)
+        self._returns.being_written.end_failed(context)
 
     async def post_bind(self, context: BindContext, /) -> None:
         """Report a return, and count it as it is stored."""
-        self._under_way.end_stored(context)
+        self._returns.being_written.end_stored(context)
         clock = self._clocks.pop(context.binding.key, None)
         record = _return_in(context)
         if record is None or clock is None:
@@ -221,7 +213,7 @@ class FailBack:
 
     def _number(self, binding: Binding) -> int:
         """Return how many returns of a binding count for its next wait."""
-        change = self._change_of(binding)
+        change = self._returns.change_of(binding)
         if change is None or change.stayed(self._args.forget_seconds):
             return 0
         is_old = self._handle.now() - change.at >= self._args.forget_seconds
@@ -237,52 +229,9 @@ class FailBack:
         doubled: int = self._args.stabilization_seconds << min(number, 40)
         return min(doubled, self._args.max_seconds)
 
-    def _count_under_way(self, own: BindingKey, now: float) -> int:
-        """Return the number of other bindings of the profile that return now."""
-        if self._scanned is None or not 0 <= now - self._scanned < self._args.check_seconds:
-            self._scanned = now
-            self._first_seen.forget_deleted()
-            self._returned = {
-                each.key
-                for each in self._handle.bindings()
-                if FAIL_BACK in each.annotations and each.spec.responsible_scheduler == self._handle.profile
-            }
-        keys = {key for key in self._returned if self._is_under_way(key, now)} | set(self._under_way.keys())
-        return len(keys - {own})
-
-    def _is_under_way(self, key: BindingKey, now: float) -> bool:
-        binding = self._handle.binding(key)
-        change = self._change_of(binding) if binding is not None else None
-        if binding is None or change is None or not change.is_return:
-            return False
-        if any(each.producer == self._handle.profile for each in binding.spec.graceful_eviction_tasks):
-            return True
-        healthy = {each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY}
-        is_recent = change.at <= now < change.at + _UNDER_WAY_SECONDS
-        return is_recent and not binding.spec.target_names <= healthy
-
-    def _change_of(self, binding: Binding) -> TermChange | None:
-        """Return the last change of the term of a binding, not in the future; None if it has none.
-
-        A record that cannot be read stands for many returns, of which none is forgotten.
-        """
-        text, now = binding.annotations.get(FAIL_BACK, ""), self._handle.now()
-        found = change_in(text)
-        if found is None:
-            return None
-        if isinstance(found, Unreadable):
-            seen = self._first_seen.at(binding.key, text, now)
-            return TermChange(_UNKNOWN_RETURNS, seen, "", "", left=seen)
-        if max(found.at, found.left or 0.0) <= now:
-            return found
-        seen = self._first_seen.at(binding.key, text, now)
-        return found._replace(
-            at=min(found.at, seen), left=None if found.left is None else min(found.left, seen)
-        )
-
     def _is_on_its_way(self, binding: Binding) -> bool:
         """Return whether a binding is in the term that it has returned to, which is not the first."""
-        change = self._change_of(binding)
+        change = self._returns.change_of(binding)
         name = binding.status.scheduler_observing_affinity_name
         return change is not None and change.is_return and change.target == name and change.source != OVERFLOW
 

@@ -26,13 +26,14 @@ from karmada_scheduler.framework import (
     Handle,
     Result,
 )
+from karmada_scheduler_plugins._cluster_outages import ClusterOutages
 from karmada_scheduler_plugins._guard_args import Graceful, GuardArgs
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._guard_moves import (
     Move,
-    healthy_clusters,
     leaves_last_healthy_copy,
     move_of,
+    not_known_unhealthy,
     unready_target,
 )
 
@@ -55,6 +56,9 @@ class PlacementGuard:
         self._args = args
         self._handle = handle
         self._books = MoveBooks(handle, args.budgets)
+        self._outages = ClusterOutages(handle)
+        handle.follow_bindings(self._books.changed)
+        handle.follow_clusters(self._outages.changed)
 
     @property
     def is_graceful(self) -> bool:
@@ -69,17 +73,18 @@ class PlacementGuard:
         if not binding.spec.clusters:
             return SUCCESS
         move, now = move_of(context), self._handle.now()
-        is_graceful = self._args.graceful.enabled and not self._books.controller_is_off(now)
-        if move.is_move and not self._is_exempt(context):
-            held = self._hold(context, move, now, is_graceful=is_graceful)
-            if held is not None:
-                return held
+        off = self._graceful_off(now)
+        counts = move.is_move and not self._is_exempt(context)
+        if counts and (held := self._hold(context, move, now, off=off)) is not None:
+            return held
         annotations: dict[str, str | None] = {HELD: None} if HELD in binding.annotations else {}
-        if move.is_move:
-            annotations[LAST_MOVE] = self._record(context, move, now)
-            self._books.note(binding)
-        tasks = self._tasks(context, move) if is_graceful else []
-        return GuardAnswer(tasks=tasks, annotations=annotations)
+        recent = self._books.recent(binding, now)
+        if counts:
+            annotations[LAST_MOVE] = _record(context, move, recent, now)
+        elif LAST_MOVE in binding.annotations and not recent and not binding.spec.graceful_eviction_tasks:
+            annotations[LAST_MOVE] = None
+        tasks = self._tasks(context, move)
+        return GuardAnswer(tasks=[] if off else tasks, annotations=annotations, warning=off if tasks else "")
 
     def guard_observation(self, binding: Binding, /) -> Result:
         """Refuse as long as a current cluster does not have all replicas ready."""
@@ -91,6 +96,8 @@ class PlacementGuard:
     def reserve(self, context: BindContext, /) -> Result:
         """Count the move until it is known whether it is stored."""
         self._books.under_way.begin(context)
+        if context.eviction_tasks:
+            self._books.stamps.written(self._handle.now())
         return SUCCESS
 
     def unreserve(self, context: BindContext, /) -> None:
@@ -106,7 +113,7 @@ class PlacementGuard:
         binding, args = context.binding, self._args.graceful
         if not (args.enabled and args.cancel_moves) or binding.spec.target_names - context.gone:
             return None
-        healthy = healthy_clusters(binding, context.cycle.snapshot)
+        healthy = not_known_unhealthy(binding, context.cycle.snapshot, self._outages)
         own = [
             task.from_cluster
             for task in binding.spec.graceful_eviction_tasks
@@ -127,27 +134,35 @@ class PlacementGuard:
         more = f"; it wants {wanted} replicas and has {has}" if differs else ""
         return Result.unschedulable(f"nothingFits is {rule}{more}")
 
+    def _graceful_off(self, now: float) -> str:
+        """Return why no eviction task may be written now although moves are graceful; "" if one may, or they are not."""
+        if not self._args.graceful.enabled or not self._books.controller_is_off(now):
+            return ""
+        stamps = self._books.stamps
+        return "" if stamps.may_probe(now) else stamps.reason()
+
     def _is_exempt(self, context: GuardContext) -> bool:
-        """Return whether a move is never held: a cluster is gone, nothing healthy can be lost, or it is urgent."""
+        """Return whether a move is never held, and uses up no budget: nothing healthy can be lost, or it is urgent.
+
+        What leaves clusters that are gone is no part of a move.
+        """
         binding, above = context.binding, self._args.exempt_priority_above
-        return (
-            bool(context.gone)
-            or not healthy_clusters(binding, context.cycle.snapshot)
-            or (above is not None and binding.spec.priority > above)
-        )
+        if above is not None and binding.spec.priority > above:
+            return True
+        return not not_known_unhealthy(binding, context.cycle.snapshot, self._outages)
 
     def _hold(
-        self, context: GuardContext, move: Move, now: float, *, is_graceful: bool
+        self, context: GuardContext, move: Move, now: float, *, off: str
     ) -> Result | GuardAnswer | None:
-        """Return the refusal of a move, None if it may begin."""
+        """Return the refusal of a move, None if it may begin; ``off`` is why moves are not graceful, if they should be."""
         binding, args = context.binding, self._args
         if (
             args.last_healthy_copy.enabled
-            and not is_graceful
+            and (off or not args.graceful.enabled)
             and not _is_exclusive(binding)
-            and leaves_last_healthy_copy(context)
+            and leaves_last_healthy_copy(context, self._outages)
         ):
-            what = f"{_names(context.leaving)} has the last healthy copy"
+            what = f"{_names(context.leaving)} has the last healthy copy" + (f", and {off}" if off else "")
             if context.proposal is not None:
                 return Result.unschedulable(f"{what}, and it does not move gracefully")
             longest = args.last_healthy_copy.max_wait_seconds
@@ -166,26 +181,21 @@ class PlacementGuard:
             return None
         total = sum(each.replicas for each in binding.spec.clusters)
         what = f"moving {move.replicas} of {total} replicas is held by {wait.reason}"
-        return Result.unschedulable(what, retry_after=wait.seconds)
-
-    def _record(self, context: GuardContext, move: Move, now: float) -> str:
-        binding = context.binding
-        moves = (*self._books.recent(binding, now), RecordedMove(now, move.replicas))
-        kept = {each.name: each.replicas for each in context.targets or ()}
-        left = [each.name for each in binding.spec.clusters if kept.get(each.name, -1) < each.replicas]
-        return moves_text(moves, clusters=left, cause=move.cause, term=context.cycle.affinity_name)
+        return GuardAnswer(Result.unschedulable(what, retry_after=wait.seconds), line=wait.budget)
 
     def _tasks(self, context: GuardContext, move: Move) -> list[EvictionTask]:
         """Return an eviction task for each cluster that the workload leaves, if it should leave gracefully."""
         args, binding = self._args.graceful, context.binding
-        if not move.is_move and args.on_scale_down == "immediate":
+        if not args.enabled or (not move.is_move and args.on_scale_down == "immediate"):
             return []
         mode = "Gracefully"
         if _is_exclusive(binding):
             if args.exclusive == "none":
                 return []
             mode = args.exclusive
-        healthy = healthy_clusters(binding, context.cycle.snapshot) if args.only_healthy else context.leaving
+        snapshot, healthy = context.cycle.snapshot, context.leaving
+        if args.only_healthy:
+            healthy = not_known_unhealthy(binding, snapshot, self._outages)
         message = f"moved to {_targets_text(context.targets or ())} by PlacementGuard of the profile {self._handle.profile}"
         return [
             EvictionTask(
@@ -202,7 +212,7 @@ class PlacementGuard:
 
     def _grace_period(self, context: GuardContext, args: Graceful) -> int:
         last = self._args.last_healthy_copy
-        if last.enabled and leaves_last_healthy_copy(context):
+        if last.enabled and leaves_last_healthy_copy(context, self._outages):
             return max(args.grace_period_seconds, last.max_wait_seconds)
         return args.grace_period_seconds
 
@@ -220,6 +230,15 @@ def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: flo
         text = f"{what}; held until {text_of(since + longest)}"
     refusal = Result.unschedulable(text, retry_after=min(_LOOK_SECONDS, rest))
     return GuardAnswer(refusal, annotations={HELD: HeldDecision(since, cause).text()})
+
+
+def _record(context: GuardContext, move: Move, before: Sequence[RecordedMove], now: float) -> str:
+    """Return the annotation about a move, with those before that still count."""
+    binding = context.binding
+    kept = {each.name: each.replicas for each in context.targets or ()}
+    left = [each.name for each in binding.spec.clusters if kept.get(each.name, -1) < each.replicas]
+    moves = (*before, RecordedMove(now, move.replicas))
+    return moves_text(moves, clusters=left, cause=move.cause, term=context.cycle.affinity_name)
 
 
 def _is_exclusive(binding: Binding) -> bool:

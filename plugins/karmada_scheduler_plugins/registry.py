@@ -12,18 +12,19 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler_plugins.api_enablement import APIEnablement
 from karmada_scheduler_plugins.cluster_affinity import ClusterAffinity
 from karmada_scheduler_plugins.cluster_eviction import ClusterEviction
-from karmada_scheduler_plugins.cluster_locality import ClusterLocality
-from karmada_scheduler_plugins.default_assigner import DefaultAssigner
-from karmada_scheduler_plugins.default_binder import DefaultBinder
-from karmada_scheduler_plugins.default_selector import DefaultSelector
+from karmada_scheduler_plugins.default_plugins import (
+    ClusterLocality,
+    DefaultAssigner,
+    DefaultBinder,
+    DefaultSelector,
+    PrioritySort,
+)
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.fresh_first import FreshFirst
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
-from karmada_scheduler_plugins.priority_sort import PrioritySort
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
-from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity
-from karmada_scheduler_plugins.workload_anti_affinity import WorkloadAntiAffinity
+from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 
 IN_TREE: Final[dict[str, Factory]] = {
     "APIEnablement": APIEnablement,
@@ -49,6 +50,21 @@ OPT_IN: Final[dict[str, Factory]] = {
     "PlacementGuard": PlacementGuard,
 }
 """Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
+
+KEEPS_PLACEMENTS, KEEPS_BY = "PlacementGuard", "nothingFits: keep"
+"""The plugin, and its args, with which what runs stays if no cluster fits."""
+
+API_REASON: Final = "cluster(s) did not have the API resource"
+REASONS: Final = (
+    "ResourceBinding with the same affinity group",
+    "ResourceBindingIndexer is nil",
+    "cluster already has workload with the same anti-affinity group",
+    "cluster(s) did not have",
+    "cluster(s) did not match",
+    "cluster(s) had untolerated taint",
+    "cluster(s) is in the process of eviction",
+)
+"""How the reasons of the in-tree filters begin, in karmada-scheduler as well; the taints and properties follow."""
 
 ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}

@@ -14,10 +14,10 @@ import resource
 import sys
 from pathlib import Path
 
+from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import Quantity
-from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.structs import replace

@@ -91,6 +91,8 @@ def test_invalid_responses_to_watches_are_retried(tmp_path: Path) -> None:
             _wait_for_hits(page, 3, scheduler)
             _wait_for_hits(proxy, 2, scheduler)
             server.put(cluster("m2"))
+            again = "The watch works again path=/apis/cluster.karmada.io"
+            wait_for(lambda: again in scheduler.log, "the watch of clusters", scheduler)
             server.put(binding("a", replicas=2))
             wait_for(lambda: server.targets("a") == {"m1": 1, "m2": 1}, "a to be placed", scheduler)
             assert scheduler.log.count("kopf failed") == 0

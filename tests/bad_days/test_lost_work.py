@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.binding_cycle import status_writer
-from karmada_scheduler.client.api_error import ApiError
+from karmada_pyscheduler.binding_cycle import status_writer
+from karmada_scheduler.api_error import ApiError
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 
@@ -115,7 +115,7 @@ async def test_conflicts_in_a_row_are_paced_and_end_with_a_newer_read(
     harness.server.stored["web"] = {**stale, "metadata": {**stale["metadata"], "resourceVersion": "0"}}
     await harness.run()
     assert harness.server.reads == 2
-    assert harness.queue.num_requeues(key) == 1
+    assert harness.queue._requeues.get(key, 0) == 1
     await _run(harness, seconds=20)
     assert 4 <= harness.server.reads <= 15
     assert "conflicts again" in caplog.text
@@ -123,5 +123,5 @@ async def test_conflicts_in_a_row_are_paced_and_end_with_a_newer_read(
     harness.now += 1000
     await _run(harness)
     assert harness.placed() == ["m1", "m2"]
-    assert harness.queue.num_requeues(key) == 0
-    assert harness.scheduler._tasks._conflicts == {}
+    assert harness.queue._requeues.get(key, 0) == 0
+    assert harness.scheduler._failure_handler._conflicts == {}

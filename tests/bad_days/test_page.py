@@ -16,11 +16,13 @@ import requests
 
 from karmada_scheduler.testing import binding, cluster
 from tests.bad_days.page_process import PageProcess, start_page
+from tests.bad_days.reviewing_apiserver import STRANGER_ADDRESS, Client
 from tests.fake_apiserver import wait_for
 from tests.unit.cli.test_hostile_process import serving, slow_body
 
 EXPLAIN = "/v1/explain/shop/checkout-deployment"
-OTHER = {"X-Forwarded-For": "other"}
+PROXIED = "--behind-proxy=127.0.0.1"
+OTHER = {"X-Forwarded-For": "192.0.2.1"}
 
 
 @pytest.fixture
@@ -41,7 +43,7 @@ def aliases(values: int = 900, selectors: int = 550, targets: int = 550) -> str:
 
 def test_a_hostile_policy_is_refused_with_its_place_and_costs_nothing(page: PageProcess) -> None:
     before = page.memory
-    for text in (aliases(), "[" * 50_000, "a: !!bool foo", "a: " + "1" * 5000, "a: !!timestamp 2020-99-99"):
+    for text in (aliases(), "[" * 201, "a: !!bool foo", "a: " + "1" * 5000, "a: !!timestamp 2020-99-99"):
         found = page.post("/v1/plan", {"policy": text}, timeout=10)
         assert found.status_code == 422
         assert "the policy: document 1: line " in found.json()["error"]["message"]
@@ -61,21 +63,24 @@ def test_what_another_site_sends_is_not_computed(page: PageProcess) -> None:
     assert page.post("/plan", form, headers=own).status_code == 200
 
 
-def test_many_questions_at_once_are_answered_or_refused_and_the_page_stays(page: PageProcess) -> None:
-    def ask(number: int) -> tuple[int, str]:
-        found = page.post(
-            "/v1/plan", {"scale": f"shop/checkout={number + 1}"}, headers={"X-Forwarded-For": str(number)}
-        )
-        return found.status_code, found.headers.get("Retry-After", "")
+def test_many_questions_at_once_are_answered_or_refused_and_the_page_stays(tmp_path: Path) -> None:
+    with start_page(tmp_path, PROXIED) as page, ThreadPoolExecutor(24) as pool:
 
-    with ThreadPoolExecutor(24) as pool:
+        def ask(number: int) -> tuple[int, str]:
+            found = page.post(
+                "/v1/plan",
+                {"scale": f"shop/checkout={number + 1}"},
+                headers={"X-Forwarded-For": f"192.0.2.{number}"},
+            )
+            return found.status_code, found.headers.get("Retry-After", "")
+
         asked = pool.map(ask, range(24))
         assert page.get("/", timeout=30).status_code == 200
         answers = list(asked)
-    assert {status for status, _ in answers} <= {200, 503}
-    assert (200, "") in answers
-    assert all(bool(after) is (status == 503) for status, after in answers)
-    assert page.get(EXPLAIN).status_code == 200
+        assert {status for status, _ in answers} <= {200, 503}
+        assert (200, "") in answers
+        assert all(bool(after) is (status == 503) for status, after in answers)
+        assert page.get(EXPLAIN).status_code == 200
 
 
 def test_a_hog_that_asks_for_999_terms_and_5000_clusters_is_ended_while_others_are_answered(
@@ -89,15 +94,15 @@ def test_a_hog_that_asks_for_999_terms_and_5000_clusters_is_ended_while_others_a
     answered = list[int]()
 
     with (
-        start_page(tmp_path, clusters=clusters, bindings=[hog, *others]) as page,
+        start_page(tmp_path, PROXIED, clusters=clusters, bindings=[hog, *others]) as page,
         ThreadPoolExecutor(1) as pool,
     ):
-        asked = pool.submit(page.get, "/v1/explain/shop/hog-deployment")
+        asked = pool.submit(page.get, "/v1/explain/shop/hog-deployment", timeout=60)
         while not asked.done():
             other = page.get(f"/v1/explain/pay/web-{len(answered)}-deployment", headers=OTHER)
             answered.append(other.status_code)
         assert asked.result().status_code == 422
-        assert "more than 6 s of CPU time" in asked.result().text
+        assert "more than 30 s" in asked.result().text
     assert answered[:3] == [200] * 3
     assert set(answered) == {200}
 
@@ -165,11 +170,11 @@ def test_the_process_ends_with_its_server(tmp_path: Path) -> None:
     assert "planted" in page.log
 
 
-def test_an_error_in_idle_moments_is_said_and_the_page_stays(tmp_path: Path) -> None:
+def test_an_error_in_the_background_is_said_and_the_page_stays(tmp_path: Path) -> None:
     first = """
-from karmada_advisor.cli.web import idle_work
+from karmada_advisor.cli.web import background
 def failing(*_): raise KeyError("planted")
-idle_work.causes_of_state = failing
+background.causes_of_state = failing
 """
     with start_page(tmp_path, first=first) as page:
         wait_for(lambda: "planted" in page.get("/").text, "the problem on the page", timeout=30)
@@ -215,6 +220,13 @@ def test_readers_that_take_nothing_are_dropped_and_others_are_answered_again(pag
     wait_for(lambda: page.get("/v1/fleet").status_code == 200, "an answer for another reader", timeout=60)
     for link in links:
         link.close()
+
+
+def test_a_page_without_file_descriptors_answers_as_connections_give_way(tmp_path: Path) -> None:
+    first = "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (100, 100))"
+    with start_page(tmp_path, first=first) as page, Client(page.port, STRANGER_ADDRESS).idle(200):
+        for _ in range(3):
+            assert page.get(EXPLAIN, timeout=20).status_code == 200
 
 
 def test_a_page_that_was_suspended_goes_on(page: PageProcess) -> None:

@@ -25,12 +25,13 @@ SECONDS = 60
 class WatchingPage:
     """A running page over an API server."""
 
-    def __init__(self, server: FakeApiServer, folder: Path, *, refresh: str = "1s") -> None:
+    def __init__(self, server: FakeApiServer, folder: Path, *flags: str, refresh: str = "1s") -> None:
         self.port = free_port()
         self.log = folder / "page.log"
         command = [
             "web", f"--bind-address=127.0.0.1:{self.port}", f"--refresh={refresh}",
             f"--kubeconfig={write_kubeconfig(server, folder / 'kubeconfig')}", "--request-timeout=10s",
+            *flags,
         ]  # fmt: skip
         with self.log.open("wb") as output:
             self.popen = fork_server.start(

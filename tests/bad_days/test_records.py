@@ -3,16 +3,20 @@
 import json
 import os
 import socket
+import ssl
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import requests
 
+from tests.bad_days.reviewing_apiserver import OPERATOR, STRANGER_ADDRESS, Client, ReviewingApiServer, bearer
 from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, status, wait_for
-from tests.fake_apiserver.process import SchedulerProcess
+from tests.fake_apiserver.process import SchedulerProcess, write_kubeconfig
+from tools.controlplane.pki import Authority
 from tools.controlplane.processes import free_port
 
 
@@ -59,9 +63,7 @@ def test_a_decision_is_served_with_its_trigger_and_its_write(running: Running) -
     assert record["written"] >= record["at"]
     assert record["targets"] == targets
     assert record["attempts"][0]["stages"]["all"] == 2
-    full = running.get("/v1/decisions/default/web").json()["full"]
-    assert full["seq"] == record["seq"]
-    assert [row[0] for row in full["attempts"][0]["candidates"]] == ["m1", "m2"]
+    assert [name for name, *_ in record["attempts"][0]["top"]] == ["m1", "m2"]
     listed = running.get("/v1/decisions").json()
     assert [each["key"] for each in listed["items"]] == ["default/web"]
     assert running.get(f"/v1/decisions?since={listed['next']}").json()["items"] == []
@@ -146,6 +148,51 @@ def test_readers_that_read_nothing_delay_no_decision(running: Running) -> None:
     )
 
 
+def test_connections_that_send_nothing_take_records_metrics_and_probes_from_nobody(running: Running) -> None:
+    records, scheduler = Client(running.port), running.scheduler
+    ports = {
+        "/v1/state": running.port,
+        "/metrics": _port_of(scheduler.metrics),
+        "/healthz": _port_of(scheduler.health),
+    }
+    for path, port in ports.items():
+        for holders in (Client(port, STRANGER_ADDRESS), Client(port)):
+            with holders.idle(100):
+                assert [Client(port).ask(path) for _ in range(3)] == [200] * 3, path
+    assert records.ask("/v1/state") == 200
+
+
+def test_secure_metrics_answer_prometheus_while_others_guess_and_hold_every_other_connection(
+    tmp_path: Path,
+) -> None:
+    authority = Authority(tmp_path / "pki")
+    issued = authority.issue("localhost", server=True)
+    trusting = ssl.create_default_context(cafile=str(authority.certificate))
+    with FakeApiServer() as server, ReviewingApiServer() as host:
+        server.put(cluster("m1"))
+        flags = (
+            f"--metrics-tls-cert-file={issued.certificate}",
+            f"--metrics-tls-key-file={issued.key}",
+            f"--metrics-kubeconfig={write_kubeconfig(host, tmp_path / 'host')}",
+        )
+        with start_scheduler(server, tmp_path, *flags) as scheduler:
+            port = _port_of(scheduler.metrics)
+            prometheus = Client(port, tls=trusting)
+            stranger = Client(port, STRANGER_ADDRESS, tls=trusting)
+            guessed = [
+                stranger.ask("/metrics", {"Authorization": f"Bearer invented-{number}"})
+                for number in range(40)
+            ]
+            assert guessed[:10] == [401] * 10
+            assert set(guessed[10:]) <= {401, 429}
+            assert len(host.reviewed) <= 15
+            with Client(port, STRANGER_ADDRESS).idle(100), ExitStack() as stack:
+                for _ in range(40):  # the handshake of these is over
+                    connection = stack.enter_context(closing(stranger.connection()))
+                    connection.connect()
+                assert [prometheus.ask("/metrics", bearer(OPERATOR)) for _ in range(3)] == [200] * 3
+
+
 def test_an_event_follows_a_decision(running: Running) -> None:
     with requests.Session() as session:
         session.trust_env = False
@@ -156,6 +203,10 @@ def test_an_event_follows_a_decision(running: Running) -> None:
             assert _next_id(lines) == 0
             running.server.put(binding("web"))
             assert _next_id(lines) >= 1
+
+
+def _port_of(url: str) -> int:
+    return int(url.rpartition(":")[2])
 
 
 def _next_id(lines: Iterator[bytes]) -> int:

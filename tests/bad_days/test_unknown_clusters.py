@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, start_scheduler, status, wait_for
 from tests.fake_apiserver.objects import DUPLICATED, settled
@@ -174,3 +176,112 @@ def test_an_added_cluster_gets_the_bindings_that_fitted_nowhere(tmp_path: Path) 
             server.change("Cluster", "m2", lambda found: found["status"].update(apiEnablements=apis))
             wait_for(lambda: server.targets("web") == {"m2": 1}, "the binding to be placed", scheduler)
             wait_for(lambda: server.targets("new") == {"m2": 1}, "the other to be placed", scheduler)
+
+
+ODD_NAMES = (
+    "",
+    "a/b",
+    "m1/status",
+    "../x",
+    "..",
+    "a?b",
+    "a%2Fb",
+    "A B",
+    "m1#x",
+    "x" * 300,
+    "no-such-cluster",
+)
+
+
+def _with_odd_clusters(scheduler_name: str, *, is_claimed: bool = True) -> list[dict[str, Any]]:
+    found = []
+    for number, name in enumerate(ODD_NAMES):
+        odd = binding(f"odd-{number}", namespace="tenant", clusters={name: 1}, scheduler=scheduler_name)
+        if not is_claimed:
+            odd["metadata"]["labels"] = {}
+        found.append(odd)
+    return found
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param(_with_odd_clusters("my-scheduler"), id="ours"),
+        pytest.param(_with_odd_clusters("default-scheduler"), id="of-another-scheduler"),
+        pytest.param(_with_odd_clusters("my-scheduler", is_claimed=False), id="unclaimed"),
+    ],
+)
+def test_a_binding_with_the_name_of_no_cluster_delays_no_start(
+    tmp_path: Path, odd: list[dict[str, Any]]
+) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        for item in odd:
+            server.put(item)
+        server.put(binding("web", replicas=1))
+        with start_scheduler(server, tmp_path) as scheduler:
+            wait_for(lambda: server.targets("web") == {"m1": 1}, "the other to be placed", scheduler)
+            assert scheduler.answers("/readyz") == 200
+            paths = {request.path for request in server.requests if "clusters/" in request.path}
+            assert all(path.endswith("/clusters/no-such-cluster") for path in paths), paths
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param({"answer": status(403, "Forbidden")}, id="refused"),
+        pytest.param({"answer": status(500, "InternalError")}, id="failed"),
+        pytest.param({"delay": 60.0}, id="not-answered"),
+        pytest.param({"answer": Answer(404, b"<html>not here</html>")}, id="a-proxy-s-404"),
+    ],
+)
+def test_a_cluster_that_cannot_be_read_delays_no_start_and_keeps_its_bindings(
+    tmp_path: Path, fault: dict[str, Any]
+) -> None:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(settled("held", {"m1": 2, "m9": 2}, replicas=2, placement=SPREAD_OUT))
+        server.put(binding("web", replicas=1))
+        server.fault(method="GET", path="/clusters/m9$", **fault)
+        with start_scheduler(server, tmp_path) as scheduler:
+            wait_for(lambda: server.targets("web") == {"m1": 1}, "the other to be placed", scheduler)
+            _scale(server, "held", 3)
+            wait_for(
+                lambda: "cluster m9 cannot be read" in server.condition("held").get("message", ""),
+                "the condition to say so", scheduler,
+            )  # fmt: skip
+            assert server.targets("held") == {"m1": 2, "m9": 2}
+            server.heal()
+            server.put(cluster("m9"))
+            wait_for(lambda: server.targets("held") == {"m1": 3, "m9": 3}, "it to grow", scheduler)
+
+
+def _seconds_until_ready(server: FakeApiServer, scheduler: Any) -> float:
+    begun = time.monotonic()
+    wait_for(lambda: scheduler.answers("/readyz") == 200, "ready", scheduler)
+    assert server.get("Cluster", "m1") is not None
+    return time.monotonic() - begun
+
+
+def test_thousands_of_unknown_clusters_delay_a_start_by_seconds_and_are_read_slowly(tmp_path: Path) -> None:
+    names = [f"c{number:05}-{'x' * 30}" for number in range(15_000)]
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=1))
+        with start_scheduler(server, tmp_path, wait_ready=False) as scheduler:
+            without = _seconds_until_ready(server, scheduler)
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=1))
+        many = binding("many", clusters=dict.fromkeys(names, 1))
+        server.put(many)
+        server.fault(method="GET", path="/clusters/c", delay=0.02)
+        with start_scheduler(server, tmp_path, "--resync-period=1s", wait_ready=False) as scheduler:
+            assert _seconds_until_ready(server, scheduler) < without + 5
+            wait_for(lambda: server.targets("web") == {"m1": 1}, "the other to be placed", scheduler)
+            before, begun = server.count("GET", "/clusters/c"), time.monotonic()
+            listed = server.count("LIST", "/clusters")
+            wait_for(lambda: server.count("LIST", "/clusters") > listed + 1, "two more lists", scheduler)
+            reads = server.count("GET", "/clusters/c") - before
+            assert 0 < reads <= 5 * (time.monotonic() - begun) + 2
+            assert server.targets("many") == dict.fromkeys(names, 1)

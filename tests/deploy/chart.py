@@ -73,6 +73,7 @@ TEAM_PAGE: Final[Values] = {
     "web": {
         **PAGE["web"],
         "records": True,
+        "reveal": "fleet",
         "replicas": 2,
         "auth": {
             "mode": "token",
@@ -83,7 +84,7 @@ TEAM_PAGE: Final[Values] = {
             "session": "4h",
         },
         "host": "placements.example.org",
-        "tls": {"secretName": "web-tls", "behindProxy": False},
+        "tls": {"secretName": "web-tls", "behindProxy": []},
     },
 }
 """With a page for the holders of tokens, which asks the scheduler for its records."""

@@ -8,8 +8,8 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from karmada_advisor.web.metrics import WebMetrics
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.config import flags
-from karmada_scheduler.metrics.metrics import Metrics
 
 from .chart import ROOT
 

@@ -20,7 +20,9 @@ from . import manifests
 from .chart import CHART, ROOT, helm
 
 VERSIONED: Final = {
-    "operator/karmada_scheduler/__init__.py": r'^__version__ = "([^"]+)"$',
+    "plugins/karmada_scheduler/__init__.py": r'^__version__ = "([^"]+)"$',
+    "operator/pyproject.toml": r'^(?:version = "|.*-(?:library|operator)==)([0-9.]+)',
+    "advisor/pyproject.toml": r'^(?:version = "|.*-(?:library|operator)==)([0-9.]+)',
     "charts/karmada-pyscheduler/Chart.yaml": r'^(?:version|appVersion): "?([0-9.]+)',
     "Dockerfile": r"^ARG VERSION=(\S+)$",
     "docs/operations.md": r"karmada-pyscheduler:([0-9.]*[0-9])",

@@ -10,9 +10,9 @@ import pytest
 import yaml
 
 from karmada_advisor.cli.flags import web
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import LeaderElection
-from karmada_scheduler.metrics.metrics import Metrics
 from tests.deploy.chart import (
     CHART,
     EVERYTHING,
@@ -299,6 +299,16 @@ def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
     assert one(found, "Service", "-web")["spec"]["ports"][0]["port"] == 443
 
 
+def test_a_page_behind_proxies_names_them_and_needs_no_certificate() -> None:
+    networks = ["10.244.0.0/16", "2001:db8::1"]
+    tls = {"secretName": "", "behindProxy": networks}
+    found = objects({**TEAM_PAGE, "web": {**TEAM_PAGE["web"], "tls": tls}})
+    given = web.make_parser().parse_args(_page(found)["args"][1:])
+
+    assert [*map(str, given.behind_proxy)] == ["10.244.0.0/16", "2001:db8::1/128"]
+    assert not given.tls_cert_file
+
+
 def test_keys_of_sessions_are_mounted_and_made_by_nobody() -> None:
     found = objects(TEAM_PAGE)
 
@@ -457,6 +467,7 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"podDisruptionBudget": {"minAvailable": None, "maxUnavailable": 0}}, "maxUnavailable is 0"),
         ({"config": {"content": {"a": 1}, "existingConfigMap": "b"}}, "config.existingConfigMap are both given"),
         ({"config": {"content": {"kind": "KubeSchedulerConfiguration"}}}, "config.content.kind is given"),
+        ({"config": {"content": {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}]}}}, "no profile of config.content has it: a, b"),
         ({"pluginFiles": {"files": {"a.py": "b"}, "existingConfigMap": "c"}}, "are both given: set one of them"),
         ({"pluginFiles": {"files": {"a-b.py": "c"}}}, "a-b.py"),
         ({"estimator": {"tls": {"secretName": "a"}}}, "set estimator.enabled to true"),
@@ -490,6 +501,8 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"web": {**TOKENS, "tls": {"secretName": "t"}}}, "web.host is empty: name the host"),
         ({"web": {**TOKENS, "host": "a.example"}}, "tokens would be sent in clear text: name web.tls.secretName"),
         ({"web": {**TOKENS, "auth": {"mode": "token", "cache": "1h"}}}, "/web/auth/cache"),
+        ({"web": {**TOKENS, "tls": {"behindProxy": True}}}, "/web/tls/behindProxy"),
+        ({"web": {**TOKENS, "tls": {"behindProxy": ["ingress.example"]}}}, "/web/tls/behindProxy"),
         ({"side": "both"}, "/side"),
         ({"replicas": -1}, "/replicas"),
         ({"replicas": "2"}, "/replicas"),
@@ -513,7 +526,7 @@ def test_invalid_values_are_refused_with_a_message_that_names_them(values: Value
 def test_the_alerts_use_metrics_that_exist() -> None:
     served = {family.name for family in Metrics().registry.collect()} | {"up"}
     expressions = [alert["expr"] for alert in _alerts()]
-    assert len(expressions) == 15
+    assert len(expressions) == 16
     for expression in expressions:
         for name in re.findall(r"([a-z0-9_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression

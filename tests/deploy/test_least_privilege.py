@@ -133,6 +133,7 @@ def _put_binding_on_an_unknown_cluster(plane: ControlPlane, namespace: str) -> N
             "metadata": {"name": "lost-deployment", "namespace": namespace},
             "spec": {
                 "resource": template,
+                "schedulerName": "my-scheduler",
                 "clusters": [{"name": "unknown"}],
                 "suspension": {"dispatching": True},
             },

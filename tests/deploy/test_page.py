@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from karmada_advisor.cli.flags import web
-from karmada_scheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.metrics.metrics import Metrics
 from tests.deploy.chart import CHART, PAGE, Object, objects, one, pod_of
 
 _NAME = re.compile(r"\b([a-z][a-z0-9_]+)\{")

@@ -20,7 +20,12 @@ from tools.controlplane.processes import free_port
 
 EPOCH = "1700000000"
 TODAY = dt.date(2026, 12, 24)
-PACKAGES = ("operator/karmada_scheduler", "advisor/karmada_advisor", "plugins/karmada_scheduler_plugins")
+PACKAGES = (
+    "operator/karmada_pyscheduler",
+    "advisor/karmada_advisor",
+    "plugins/karmada_scheduler",
+    "plugins/karmada_scheduler_plugins",
+)
 
 
 def _tracked(*folders: str) -> set[str]:

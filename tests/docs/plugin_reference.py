@@ -15,7 +15,7 @@ import griffe
 
 ROOT: Final = Path(__file__).parents[2]
 PAGE: Final = ROOT / "build" / "plugin-reference.md"
-SOURCES: Final = ROOT / "operator" / "karmada_scheduler"
+SOURCES: Final = ROOT / "plugins" / "karmada_scheduler"
 
 _NOT_FOR_PLUGINS: Final = {
     "from_manifest",
@@ -55,8 +55,11 @@ PARTS: Final = (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",
             ),
-            "framework/guard_point.py": ("GuardPlugin", "GuardObservationPlugin"),
-            "framework/reconsider_point.py": ("ReconsiderPlugin", "StartTermPlugin"),
+            "framework/evidence.py": ("EvidencePlugin", "EventsPlugin"),
+            "framework/edits.py": ("EditsPlugin",),
+            "framework/guard_point.py": (
+                "GuardPlugin", "GuardObservationPlugin", "ReconsiderPlugin", "StartTermPlugin",
+            ),
             "framework/binding_points.py#2": (
                 "ReservePlugin", "PermitPlugin", "PreBindPlugin", "BindPlugin", "PostBindPlugin",
             ),
@@ -72,8 +75,9 @@ PARTS: Final = (
                 "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "PreScoreContext", "ScoreContext",
                 "NormalizeScoreContext", "SelectContext", "AssignContext",
             ),
-            "framework/guard_point.py": ("GuardContext",),
-            "framework/reconsider_point.py": ("ReconsiderContext",),
+            "framework/evidence.py": ("EvidenceContext",),
+            "framework/edits.py": ("EditContext",),
+            "framework/guard_point.py": ("GuardContext", "ReconsiderContext"),
             "framework/binding_points.py#2": ("BindContext",),
             "framework/cycle.py": ("Cycle", "CycleState", "StateKey"),
             "framework/snapshot.py": ("Snapshot",),
@@ -87,8 +91,11 @@ PARTS: Final = (
         {
             "framework/result.py": ("Result", "Code", "SUCCESS", "SKIP"),
             "framework/scheduling_points.py": ("PreFilterAnswer", "SelectAnswer", "AssignAnswer"),
-            "framework/guard_point.py": ("GuardAnswer", "EvictionTask"),
-            "framework/reconsider_point.py": ("Proposal", "Terms"),
+            "framework/evidence.py": ("Evidence", "RequeueEvent", "EventKind"),
+            "framework/edits.py": (
+                "EditTarget", "Edit", "Side", "Harm", "PatchAction", "ObjectRef", "Path", "BECOME_READY",
+            ),
+            "framework/guard_point.py": ("GuardAnswer", "EvictionTask", "Proposal", "Terms"),
         },
     ),
     Part(

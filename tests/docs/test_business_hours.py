@@ -45,7 +45,9 @@ def test_outside_business_hours_the_placement_stays(
     moment: datetime, reason: str, hours: float, example: Example
 ) -> None:
     run = scheduled_at(moment, example)
-    assert run.condition.message == f"outside business hours until {reason}"
+    assert (
+        run.condition.message == f"refused at Permit by BusinessHours: outside business hours until {reason}"
+    )
     assert [target.name for target in run.binding.spec.clusters] == ["m1"]
     assert run.retry_after == hours * 3600
     assert run.methods_of("DefaultBinder") == []

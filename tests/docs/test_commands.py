@@ -11,6 +11,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+import yaml
 
 from karmada_advisor.cli.commands import COMMANDS
 from karmada_scheduler.config import flags
@@ -77,3 +78,8 @@ def test_what_is_only_shown_names_targets_and_flags_that_exist(document: str, co
         parser.parse_args(arguments)
     elif name != "version":
         assert flags.known([name, *arguments])[1] == []
+
+
+def test_the_weekly_proofs_are_targets() -> None:
+    workflow = yaml.safe_load((ROOT / ".github" / "workflows" / "proofs.yml").read_text())
+    assert {proof["check"] for proof in workflow["jobs"]["proof"]["strategy"]["matrix"]["include"]} <= TARGETS

@@ -12,14 +12,14 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.manifests import ManifestCache
+from karmada_pyscheduler.extenders import wire
+from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.object_fields import camel
-from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
 from karmada_scheduler.config.structure import KEY
-from karmada_scheduler.extenders import wire
-from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, framework, scheduling
 from tests.docs.documents import File, read

@@ -53,7 +53,7 @@ def test_a_single_member_waits_until_its_timeout(gang: Framework, handle: FakeHa
     run = schedule(member("a"), cluster("m1"), plugins=gang, handle=handle)
     assert (
         run.condition.message
-        == "rejected due to timeout after waiting 60s at plugin Gang: 1 of 3 have a place"
+        == "refused at Permit by Gang: rejected due to timeout after waiting 60s at plugin Gang: 1 of 3 have a place"
     )
     assert "Gang.permit: Wait for 60s: 1 of 3 have a place" in str(run)
 
@@ -66,8 +66,8 @@ async def test_when_one_member_is_refused_the_others_are_rejected(
     handle.waiting()[0].reject("Gang", "the first has no place any more")
     runs = await asyncio.gather(*waiting)
     assert [run.condition.message for run in runs] == [
-        "the first has no place any more",
-        "default/a-deployment of the same gang did not get its place",
+        "refused at Permit by Gang: the first has no place any more",
+        "refused at Permit by Gang: default/a-deployment of the same gang did not get its place",
     ]
 
 

@@ -115,11 +115,11 @@ def test_schedule_runs_all_extension_points_and_writes() -> None:
 def test_a_refusal_keeps_the_placement_and_calls_unreserve() -> None:
     plugin = Ledger(Result.unschedulable("sold out", retry_after=30))
     run = schedule(binding("web").on("m1").names("m2"), cluster("m1"), cluster("m2"), plugins=[plugin])
-    assert run.condition == ("False", "Unschedulable", "sold out")
+    assert run.condition == ("False", "Unschedulable", "refused at Reserve by Ledger: sold out")
     assert run.retry_after == 30
     assert run.methods_of("Ledger") == ["reserve", "unreserve"]
     assert [target.name for target in run.binding.spec.clusters] == ["m1"]
-    with pytest.raises(AssertionError, match="not placed: sold out"):
+    with pytest.raises(AssertionError, match="not placed: refused at Reserve by Ledger: sold out"):
         run.placed  # noqa: B018
 
 
@@ -152,12 +152,15 @@ def test_a_wait_can_be_rejected() -> None:
     run = schedule(
         web(), cluster("m1"), plugins=[Gang], when_waiting=lambda waiting: waiting.reject("Gang", "not today")
     )
-    assert run.condition == ("False", "Unschedulable", "not today")
+    assert run.condition == ("False", "Unschedulable", "refused at Permit by Gang: not today")
 
 
 def test_a_wait_without_an_answer_times_out_at_once() -> None:
     run = schedule(web(), cluster("m1"), plugins=[Gang])
-    assert run.condition.message == "rejected due to timeout after waiting 60s at plugin Gang: alone"
+    assert (
+        run.condition.message
+        == "refused at Permit by Gang: rejected due to timeout after waiting 60s at plugin Gang: alone"
+    )
 
 
 async def test_bindings_can_wait_for_each_other() -> None:
@@ -209,7 +212,9 @@ def test_the_trace_has_a_line_for_each_step() -> None:
 
 def test_the_trace_has_the_result_of_a_wait() -> None:
     trace = str(schedule(web(), cluster("m1"), plugins=[Gang])).splitlines()
-    assert trace[0].endswith("Unschedulable: rejected due to timeout after waiting 60s at plugin Gang: alone")
+    assert trace[0].endswith(
+        "Unschedulable: refused at Permit by Gang: rejected due to timeout after waiting 60s at plugin Gang: alone"
+    )
     assert trace[-2:] == ["  Gang.permit: Wait for 60s: alone", "  on no cluster"]
 
 

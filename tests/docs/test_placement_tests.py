@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from karmada_advisor.cli.flags.test import make_parser
-from karmada_advisor.placement_tests.schema import WORDS, keys_of
+from karmada_advisor.whatif.placement_tests.schema import WORDS, keys_of
 from tests.commands import run
 
 ROOT = Path(__file__).parents[2]

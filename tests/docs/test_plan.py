@@ -12,7 +12,7 @@ from pathlib import Path
 import yaml
 
 from karmada_advisor.cli.flags.plan import make_parser
-from karmada_advisor.plan.model import CLASSES
+from karmada_advisor.whatif.plan.model import CLASSES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENT = (ROOT / "docs" / "plan.md").read_text()
@@ -34,7 +34,7 @@ def test_the_example_is_the_output() -> None:
 
 
 def test_every_class_is_documented() -> None:
-    assert set(re.findall(r"^\| `(\w+)` \|", DOCUMENT, re.MULTILINE)) >= set(CLASSES)
+    assert set(re.findall(r"^\| `([\w-]+)` \|", DOCUMENT, re.MULTILINE)) >= set(CLASSES)
 
 
 def test_every_flag_of_the_change_is_documented() -> None:
@@ -56,8 +56,10 @@ def test_the_job_of_the_example_fails_for_stuck_bindings_and_shows_them(tmp_path
     first, again = job()
 
     assert run(first, tmp_path, summary).returncode == 1
-    assert summary.read_text().startswith("### Scheduling plan: 2 bindings would be stuck\n")
-    assert "`pay/ledger-deployment`" in summary.read_text()
+    assert summary.read_text().startswith(
+        "### Plan: 0 moved, 0 unplaced, 2 stuck; 2 move at the next rebalance\n"
+    )
+    assert "- pay/ledger-deployment \u00b7 " in summary.read_text()
     ended = run(again, tmp_path, summary)
     assert ended.returncode == 0, ended.stderr
 
@@ -69,7 +71,7 @@ def test_the_job_is_good_without_the_edit_that_gets_bindings_stuck(tmp_path: Pat
 
     assert run(job()[0], tmp_path, summary).returncode == 0
     assert summary.read_text().startswith(
-        "### Scheduling plan: 2 bindings would change at the next rebalance\n"
+        "### Plan: 0 moved, 0 unplaced, 0 stuck; 2 move at the next rebalance\n"
     )
 
 

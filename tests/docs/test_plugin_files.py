@@ -14,8 +14,8 @@ from tests.docs.conftest import EXAMPLES, PLUGINS
 FILES = sorted(PLUGINS.glob("*.py"))
 
 
-def test_there_are_eight_examples() -> None:
-    assert len(FILES) == 8
+def test_there_are_nine_examples() -> None:
+    assert len(FILES) == 9
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

@@ -9,15 +9,16 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 _PACKAGES = (
-    ROOT / "operator" / "karmada_scheduler",
+    ROOT / "operator" / "karmada_pyscheduler",
     ROOT / "advisor" / "karmada_advisor",
+    ROOT / "plugins" / "karmada_scheduler",
     ROOT / "plugins" / "karmada_scheduler_plugins",
 )
 DOCUMENTS = sorted(
     path
-    for folder in (ROOT, *(ROOT / "docs" / name for name in (".", "decisions", "benchmark", "measurements")))
+    for folder in (ROOT, *(ROOT / "docs" / name for name in (".", "decisions", "measurements")))
     for path in folder.glob("*.md")
-) + [package / "README.md" for package in _PACKAGES[:2]]
+) + [package / "README.md" for package in _PACKAGES[:3]]
 _SPAN = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"(?:tests|tools)/[\w./-]*\w|[a-z_]\w*/[\w/]*[a-z]\.py")
 _TEST = re.compile(r"(?:test|\.\.\.)_\w+(?:\.\.\.)?")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli.flags.survive import make_parser
-from karmada_advisor.survive.classify import LossClass
+from karmada_advisor.whatif.survive.classify import LossClass
 from tests.commands import run
 from tests.docs.test_plan import SHARED_FLAGS
 
@@ -21,7 +21,8 @@ EXAMPLE = ROOT / "docs" / "examples" / "survive"
 
 def test_the_example_is_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "karmada_advisor.cli.survive_report.now", lambda: datetime(2026, 11, 26, 14, 20, 7, tzinfo=UTC)
+        "karmada_advisor.whatif.survive.report_steps.now",
+        lambda: datetime(2026, 11, 26, 14, 20, 7, tzinfo=UTC),
     )
     with contextlib.chdir(EXAMPLE):
         ran = run("survive", "us-east-1", "--clusters", "clusters.yaml", "--bindings", "bindings.yaml")

@@ -25,6 +25,7 @@ from tools.controlplane import ControlPlane, Process, binaries
 from tools.controlplane.fleet import real_members, simulated_members
 from tools.controlplane.ours import Scheduler
 from tools.controlplane.ours import start_scheduler as start
+from tools.controlplane.versions import CURRENT, named
 
 HERE = Path(__file__).parent
 ON_EVERY_VERSION = (
@@ -74,7 +75,8 @@ def new_controlplane(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ControlPlane]:
     """Start a control plane with two real and six simulated members, and karmada-scheduler as default-scheduler."""
-    version = request.config.getoption("--karmada")
+    name = request.config.getoption("--karmada")
+    version = named(name) if name else CURRENT
     capture = request.config.pluginmanager.getplugin("capturemanager")
     assert capture is not None
     with capture.global_and_fixture_disabled():

@@ -11,16 +11,16 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.estimator.accurate import AccurateEstimator
+from karmada_pyscheduler.estimator.connections import Connections
+from karmada_pyscheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.client.connect import connect
 from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import EstimationError
-from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.connections import Connections
-from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster
 from tests.commands import run
 from tests.e2e.asking import reader

@@ -1,10 +1,10 @@
-"""A short run of tools/fuzz_loop: the same random changes under karmada-scheduler and under ours."""
+"""A short run of tools/live/compare: the same random changes under karmada-scheduler and under ours."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tools.fuzz_loop.run import fuzz_run
+from tools.live.compare.run import fuzz_run
 
 SEED, STEPS = 17, 45
 OUTCOMES = {"Success", "NoClusterFit", "Unschedulable", "SchedulerError"}
@@ -14,7 +14,7 @@ def test_both_schedulers_react_alike_to_the_same_random_changes(tmp_path: Path) 
     with fuzz_run(tmp_path, seed=SEED, say=print) as made:
         report = made.run(STEPS)
     assert report.found is None, (
-        f"{report.found}\nagain: python -m tools.fuzz_loop --steps {STEPS} --seed {SEED}"
+        f"{report.found}\nagain: python -m tools.live compare --steps {STEPS} --seed {SEED}"
     )
     assert report.steps.total() > STEPS
     assert len(report.steps) > 15, "the run has become monotonous"

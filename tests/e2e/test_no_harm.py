@@ -366,6 +366,44 @@ def test_4288_an_edit_moves_no_more_workloads_at_a_time_than_the_budget_allows(
         assert sum(start <= at < start + window for at in moves) <= 2
 
 
+@GUARDED
+def test_4288_an_unjoin_in_the_middle_of_moves_lets_no_other_workload_move(
+    which: str, start_any: StartAny, controlplane: ControlPlane, namespace: str, members: LateMembers
+) -> None:
+    """Workloads leave a member that is unjoined, and what the budget holds stays on their other one."""
+    members.allow("late-b")
+    budget = {"scope": "namespace", "window": "10m", "bindings": 1}
+    with late_members(controlplane, "late-c") as more:
+        more.allow("late-c")
+        start_any(PlacementGuard={"lastHealthyCopy": {"enabled": False}, "budgets": [budget]})
+        webs = [Workload(controlplane, namespace, f"web-{number}") for number in range(3)]
+        for web in webs:
+            web.create(named("late-a", "late-c", replicaScheduling=DUPLICATED), replicas=1)
+        for web in webs:
+            for name in ("late-a", "late-c"):
+                web.wait(lambda found: is_settled(found) and is_reported(found, name), f"healthy on {name}")  # noqa: B023
+        uids = {web.key: members.uid_of("late-a", web.key) for web in webs}
+        for web in webs:
+            web.apply_policy(named("late-b", replicaScheduling=DUPLICATED))
+        for web in webs:
+            web.wait(
+                lambda found: (
+                    placed(found) == {"late-b": 1} or "held by the budget" in condition(found)["message"]
+                ),
+                "moved or held",
+            )
+        held = [web for web in webs if web.placed() != {"late-b": 1}]
+        assert len(held) == 2
+        more.remove("late-c")
+        for web in held:
+            web.wait(lambda found: placed(found) == {"late-a": 1}, "without the member that is unjoined")
+        time.sleep(2)
+        for web in held:
+            assert "held by the budget" in condition(web.binding())["message"]
+            assert web.placed() == {"late-a": 1}
+            assert members.uid_of("late-a", web.key) == uids[web.key]
+
+
 def _moved_at(binding: Object) -> float:
     record = json.loads(binding["metadata"]["annotations"]["pyscheduler.karmada.io/last-move"])
     (move,) = record["moves"]

@@ -122,7 +122,7 @@ def test_one_process_serves_every_other_example_by_profile(
     controlplane.wait_for(
         lambda: on_cluster(controlplane, "sim-c1", "sim-c2"), "nothing on sim-c*", until=lambda on: not on
     )
-    start_scheduler(f"--config={config}", f"--plugin-dir={PLUGINS}", env=installed)
+    start_scheduler(f"--config={config}", f"--plugin-dir={PLUGINS}", name="cheap", env=installed)
 
     def workload(name: str, scheduler: str, placement: Object, replicas: int = 4) -> Workload:
         return Workload(controlplane, namespace, name).create(
@@ -177,7 +177,9 @@ def test_the_annotation_of_the_deployment_decides_and_a_change_of_it_is_noticed(
     controlplane: ControlPlane, namespace: str, start_scheduler: StartScheduler, configuration: Write
 ) -> None:
     config = configuration({"plugins/space_type.yaml": {"label": "no-such-label"}})
-    scheduler = start_scheduler(f"--config={config}", f"--plugin-dir={PLUGINS}")
+    scheduler = start_scheduler(
+        f"--config={config}", f"--plugin-dir={PLUGINS}", "--scheduler-name=space-type"
+    )
 
     def workload(name: str, annotations: Mapping[str, str]) -> Workload:
         return Workload(controlplane, namespace, name).create(

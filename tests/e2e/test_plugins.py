@@ -161,7 +161,10 @@ def test_a_binding_waits_at_permit_until_it_is_allowed_or_its_time_is_up(
 
     web.scale(3)
     found = web.wait(lambda found: condition(found).get("reason") == "Unschedulable", "to be refused")
-    assert condition(found)["message"] == "rejected due to timeout after waiting 1s at plugin Gate"
+    assert (
+        condition(found)["message"]
+        == "refused at Permit by Gate: rejected due to timeout after waiting 1s at plugin Gate"
+    )
     assert web.placed() == {"sim-a1": 2, "sim-a2": 2}
 
 

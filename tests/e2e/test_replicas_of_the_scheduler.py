@@ -148,3 +148,28 @@ def test_a_leader_stopped_during_its_writes_leaves_no_binding_half_written(
     ]
     expected = [(kind, name) for kind in ("Deployment", "ResourceBinding") for name in placed]
     assert sorted(reported) == sorted(expected)
+
+
+def test_bindings_with_the_names_of_no_cluster_delay_no_start(
+    controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
+) -> None:
+    """The API server stores any text as the name of a target cluster."""
+    for number, (target, scheduler_name) in enumerate(
+        [("a/b", "my-scheduler"), ("sim-a1/status", "nobody"), ("a?b", "nobody"), ("gone", "my-scheduler")]
+    ):
+        controlplane.client.create(
+            {
+                "apiVersion": "work.karmada.io/v1alpha2",
+                "kind": "ResourceBinding",
+                "metadata": {"name": f"odd-{number}", "namespace": web.namespace},
+                "spec": {
+                    "resource": {"apiVersion": "apps/v1", "kind": "Deployment", "name": f"odd-{number}"},
+                    "schedulerName": scheduler_name,
+                    "clusters": [{"name": target, "replicas": 1}],
+                },
+            }
+        )
+    web.create(named("sim-a1"), replicas=1)
+    scheduler = start_scheduler()
+    web.wait_placed({"sim-a1": 1})
+    assert scheduler.answers("/readyz") == 200

@@ -15,7 +15,7 @@ from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, condition, named, plac
 from tests.served_fields import SERVED_SINCE_1_16
 from tools import placements
 from tools.controlplane import ControlPlane, Object, SimulatedMember
-from tools.fuzz_loop import fleet
+from tools.live.compare import fleet
 from tools.oracle import fuzz
 from tools.oracle.generator.rng import Random
 
@@ -83,7 +83,7 @@ def members(controlplane: ControlPlane) -> Iterator[list[str]]:
 
 @pytest.fixture
 def random_members(controlplane: ControlPlane) -> Iterator[None]:
-    """Eight random clusters in one or two zones. A list of nodes has one for every resource model (R14)."""
+    """Eight random clusters in one or two zones."""
     choices = Random(SEED)
     drawn = [replace(each, modelings=some_nodes(choices)) for each in fleet.members(choices)]
     with added(controlplane, *drawn) as paths:
@@ -191,7 +191,7 @@ def random_spec(choices: Random) -> Object:
             each["fieldSelector"] = {"matchExpressions": [in_zones]}
     strategy = placement.get("replicaScheduling", DUPLICATED)
     if strategy["replicaSchedulingType"] == "Duplicated":
-        placement.pop("spreadConstraints", None)  # R4 ends karmada-scheduler 1.16.0
+        placement.pop("spreadConstraints", None)  # every selected cluster has a copy
     request = {"cpu": choices.pick(("10m", "1", "3")), choices.pick(("memory", STORAGE)): "2Gi"}
     return {
         "replicas": choices.pick((1, 3, 8, 20, 60)),

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pytest
 
 from karmada_advisor.web.decisions import RECORDS
-from karmada_scheduler.records.access import AUDIENCE
+from karmada_pyscheduler.records.endpoints import AUDIENCE
 from tests.commands import run
 from tests.deploy.chart import objects
 from tests.e2e.conftest import running

@@ -121,8 +121,11 @@ def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Pa
     assert [each["name"] for each in items] == [name]
 
     status, text = page.get(developer, f"v1/explain/{SHOP}/{name}")
-    assert (status, json.loads(text)["kind"]) == (200, "SeenExplanation")
+    assert (status, json.loads(text)["kind"]) == (200, "Explanation")
     assert set(re.findall(r"sim-\w+", text)) == {"sim-a1"}
+    assert "you may not list clusters.cluster.karmada.io" in json.loads(text)["notJudged"][0]
+    status, text = page.get(page.token("sre"), f"v1/explain/{SHOP}/{name}")
+    assert (status, {"sim-a1", "sim-b1"} <= set(re.findall(r"sim-\w+", text))) == (200, True)
     found = json.loads(page.get(developer, "v1/namespaces")[1])["items"]
     assert [(each["name"], sum(each["bindings"].values())) for each in found] == [(SHOP, 1), (BAKERY, 0)]
     assert json.loads(page.get(stranger, "v1/namespaces")[1])["items"] == []
@@ -140,6 +143,33 @@ def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Pa
         status, text = page.get(token, path)
         assert status == 403, path
         assert "sim-" not in text
+
+
+def test_trusted_tenants_get_the_whole_answer_about_their_bindings_and_none_of_others(
+    page: Page, other_page: Page
+) -> None:
+    workload = Workload(page.plane, SHOP, "trusted")
+    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
+    workload.wait_placed({"sim-a1": 1})
+    name, developer = workload.binding()["metadata"]["name"], page.token("developer")
+    _, text = other_page.plane.wait_for(
+        lambda: other_page.get(developer, f"v1/explain/{SHOP}/{name}"),
+        "the reasons",
+        until=lambda it: it[0] == 200 and "sim-b1" in it[1],
+        timeout=30,
+    )
+    found = json.loads(text)
+    assert [line.partition(" (")[0] for line in found["notJudged"]] == [
+        f"bindings outside of the namespace {SHOP}",
+        "ClusterResourceBindings",
+    ]
+    assert other_page.get(developer, "v1/clusters")[0] == 200
+    held = json.loads(other_page.get(developer, "v1/clusters/sim-a1")[1])["holds"]
+    assert held
+    assert all(one.startswith(f"{SHOP}/") for one in held)
+    assert (
+        other_page.get(developer, "v1/fleet")[0] == other_page.get(developer, f"b/default/{name}")[0] == 403
+    )
 
 
 @pytest.mark.parametrize("changed", ["signature", "garbage", "none", "huge", "control characters"])
@@ -200,13 +230,14 @@ def provider(page: Page) -> Iterator[IdentityProvider]:
 
 @pytest.fixture
 def other_page(page: Page) -> Iterator[Page]:
-    """A second page with the same keys of sessions, for tokens of the API server's own audience, too."""
+    """A second page with the same keys of sessions, for tokens of the API server's own audience, too, and trusted tenants."""
     process, url = start_web(
         page.plane,
         "--auth=token",
         f"--auth-cache={CACHE_SECONDS}s",
         f"--audience={AUDIENCE}",
         f"--audience={OF_API_SERVER}",
+        "--reveal=fleet",
         f"--session-keys-file={page.session_keys}",
         f"--tls-cert-file={page.certificate}",
         f"--tls-key-file={page.key}",

@@ -6,10 +6,10 @@ import pytest
 
 from tests.e2e.asking import Asking, reader
 from tests.e2e.conftest import StartScheduler
+from tests.e2e.state import applying
 from tests.e2e.workload import DYNAMIC, Workload, named
 from tools.controlplane import ControlPlane
 from tools.controlplane.karmada import CLUSTERS
-from tools.state_check import applying
 
 
 @pytest.mark.parametrize("number", [0, 1, 2])

@@ -105,6 +105,16 @@ class Workload:
             }
         )
 
+    def delete(self) -> None:
+        """Delete the policy and the Deployment, and wait until the binding is gone."""
+        for path in (self.policy_path, self.deployment_path):
+            self.plane.client.delete(path)
+        self.plane.wait_for(
+            lambda: self.plane.client.find(self.binding_path),
+            f"no binding of {self.key}",
+            until=lambda found: found is None,
+        )
+
     def binding(self) -> Object:
         return self.plane.client.get(self.binding_path)
 
@@ -185,6 +195,13 @@ def is_reported(binding: Object, cluster: str) -> bool:
     """Whether the status of a binding has a healthy workload on a cluster."""
     items = binding.get("status", {}).get("aggregatedStatus") or []
     return any(each["clusterName"] == cluster and each.get("health") == "Healthy" for each in items)
+
+
+def running(binding: Object, cluster: str) -> int | None:
+    """Return how many replicas a cluster has reported; None if it has not."""
+    reports = binding.get("status", {}).get("aggregatedStatus") or ()
+    statuses = (report.get("status") or {} for report in reports if report["clusterName"] == cluster)
+    return next((status.get("replicas") for status in statuses), None)
 
 
 def condition(binding: Object, kind: str = "Scheduled") -> Object:

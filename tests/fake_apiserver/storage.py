@@ -90,10 +90,10 @@ class Storage:
             change(found)
             self.put(found)
 
-    def delete(self, kind: str, name: str, namespace: str = "default") -> None:
-        """Delete an object at once."""
+    def delete(self, kind: str, name: str, namespace: str = "default", *, force: bool = True) -> None:
+        """Delete an object at once; without ``force``, one with finalizers waits for them."""
         with self.lock:
-            self.model.delete(kind, namespace, name, force=True)
+            self.model.delete(kind, namespace, name, force=force)
 
     def patches(self, name: str) -> int:
         """Return the number of stored patches of objects with a name."""

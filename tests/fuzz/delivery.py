@@ -9,17 +9,16 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_scheduler import logs
+from karmada_pyscheduler.client.responses import list_page
+from karmada_pyscheduler.client.watch_lines import event_of
+from karmada_pyscheduler.informer.object_kinds import namespace_and_name, object_key
+from karmada_scheduler import json_body, logs
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.client import json_body
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.responses import list_page
-from karmada_scheduler.client.watch_lines import event_of
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.informer.object_kinds import namespace_and_name, object_key
 from tests import manifests
 from tests.fake_apiserver import cluster
 from tests.fake_apiserver.objects import DYNAMIC
@@ -56,7 +55,7 @@ class TolerantApiServer(FakeApiServer):
 
 def _check_encoding(arguments: Mapping[str, Any]) -> None:
     try:
-        json_body.encode(arguments)
+        json_body.encode({name: value for name, value in arguments.items() if name != "before_send"})
     except ValueError as error:
         raise ApiError(f"the body cannot be written as JSON: {error}") from error
 
@@ -92,15 +91,18 @@ class Records(logging.Handler):
 @contextmanager
 def recorded() -> Iterator[Records]:
     """Collect the log records of the scheduler."""
-    log, records = logging.getLogger("karmada_scheduler"), Records()
-    level = log.level
-    log.setLevel(logging.INFO)
-    log.addHandler(records)
+    records = Records()
+    loggers = [logging.getLogger(name) for name in ("karmada_scheduler", "karmada_pyscheduler")]
+    levels = [log.level for log in loggers]
+    for log in loggers:
+        log.setLevel(logging.INFO)
+        log.addHandler(records)
     try:
         yield records
     finally:
-        log.removeHandler(records)
-        log.setLevel(level)
+        for log, level in zip(loggers, levels, strict=True):
+            log.removeHandler(records)
+            log.setLevel(level)
 
 
 def _clusters() -> list[dict[str, Any]]:

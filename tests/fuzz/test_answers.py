@@ -14,13 +14,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from karmada_advisor.explain.inputs import recorded_decision
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process_answers import state_of, view_of
-from karmada_advisor.sources.process_rules import ProcessConfiguration
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.process_answers import state_of, view_of
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.web.decisions import of_records
-from karmada_scheduler import command
+from karmada_scheduler import command, json_body
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.client import json_body
 from karmada_scheduler.config import features
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import Changed, mutated

@@ -10,20 +10,23 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from karmada_pyscheduler.estimator.accurate import AccurateEstimator
+from karmada_pyscheduler.estimator.discovery import DiscoveryError, addresses
+from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
+from karmada_pyscheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_pyscheduler.estimator.wire import replicas_request, sets_request
+from karmada_pyscheduler.extenders.http_extender import HttpExtender
+from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.client import json_body
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.discovery import DiscoveryError, addresses
-from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
-from karmada_scheduler.estimator.wire import replicas_request, sets_request
-from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.extender import ExtenderError
-from karmada_scheduler.framework.runtime.extenders import filter_by_extenders, scores_of_extenders
+from karmada_scheduler.framework.runtime.extenders import (
+    ExtenderError,
+    filter_by_extenders,
+    scores_of_extenders,
+)
 from karmada_scheduler.testing import binding, cluster
 from tests.fuzz.delivery import recorded
 from tests.fuzz.measuring import fuzzed, measured

@@ -15,10 +15,10 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from kubernetes.aio.config import kube_config
 
-from karmada_scheduler.client import exec_plugin
-from karmada_scheduler.client.exec_plugin import ExecPluginError
-from karmada_scheduler.client.identity import ConnectionConfigError, expiry_of_token, shown_time
-from karmada_scheduler.client.kubeconfig import load
+from karmada_pyscheduler.client import exec_plugin
+from karmada_pyscheduler.client.exec_plugin import ExecPluginError
+from karmada_pyscheduler.client.identity import ConnectionConfigError, expiry_of_token, shown_time
+from karmada_pyscheduler.client.kubeconfig import load
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import Changed, damaged, mutated
 

@@ -9,13 +9,13 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from karmada_pyscheduler.client.watch_lines import event_of
+from karmada_pyscheduler.informer.object_kinds import namespace_and_name
+from karmada_scheduler import json_body
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.client import json_body
-from karmada_scheduler.client.watch_lines import event_of
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import condition as outcome
-from karmada_scheduler.informer.object_kinds import namespace_and_name
 from tests import manifests
 from tests.fake_apiserver import cluster, deployment, policy
 from tests.fuzz.delivery import DIVIDED, HEALTHY, NEW, PLACED, Neighbourhood, recorded

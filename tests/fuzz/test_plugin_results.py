@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from karmada_scheduler.api.binding import TargetCluster
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.framework import (
     SUCCESS,
     Code,

@@ -10,8 +10,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada_advisor.sources.change_files import change_objects
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import change_objects
 from karmada_scheduler.config.yaml_document import MAX_DEPTH, YamlError, read_document
 from tests.fuzz.measuring import fuzzed, measured
 from tests.fuzz.strategies import damaged

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 
 CONFLICT = ApiError("the object has been modified", code=409, reason="Conflict")
 
@@ -17,7 +17,7 @@ class FakeApiServer:
 
     ``failures`` has the errors of the next requests by their kind: ``get``, ``spec`` or ``status``. ``torn`` has those
     of the next patches of the spec that are accepted. ``requests`` has the kind, name and body of each patch that was
-    accepted. ``event`` gets each new version.
+    accepted. ``event`` gets each new version. ``before_request`` is called before a patch is sent.
     """
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
@@ -27,6 +27,7 @@ class FakeApiServer:
         self.requests: list[tuple[str, str, Any]] = []
         self.reads = 0
         self.event: Callable[[dict[str, Any]], None] = lambda _: None
+        self.before_request: Callable[[], None] = lambda: None
 
     @property
     def writes(self) -> list[tuple[str, str]]:
@@ -70,7 +71,10 @@ class FakeApiServer:
         annotations: dict[str, str | None],
         clusters: Any,
         tasks: Any = None,
+        before_send: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
+        self.before_request()
+        before_send()
         self._check("spec", key, resource_version)
         added = {} if tasks is None else {"gracefulEvictionTasks": tasks}
         self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters, **added}))
@@ -80,7 +84,16 @@ class FakeApiServer:
             raise self.torn.pop(0)
         return stored
 
-    async def patch_status(self, key: BindingKey, *, resource_version: str, status: Any) -> dict[str, Any]:
+    async def patch_status(
+        self,
+        key: BindingKey,
+        *,
+        resource_version: str,
+        status: Any,
+        before_send: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        self.before_request()
+        before_send()
         self._check("status", key, resource_version)
         self.requests.append(("status", key.name, status))
         return self.change(key.name, status=True, **status)

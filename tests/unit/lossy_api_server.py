@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from tests.unit.fakes import CONFLICT, FakeApiServer
 
 
@@ -56,7 +56,9 @@ class LossyApiServer(FakeApiServer):
         annotations: dict[str, str | None],
         clusters: Any,
         tasks: Any = None,
+        before_send: Callable[[], None] = lambda: None,
     ) -> dict[str, Any]:
+        before_send()
         body: dict[str, Any] = {"annotations": annotations, "clusters": clusters}
         if tasks is not None:
             body["gracefulEvictionTasks"] = tasks

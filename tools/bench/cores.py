@@ -10,19 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.profiles import DEFAULT_PLUGIN_SECONDS
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.process import memory
 from karmada_scheduler.testing import framework
 from tools.bench.fleet import Manifest

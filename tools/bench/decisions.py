@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.output import table
+from karmada_advisor.views.text import table
 from tools.bench.cores import Batch, Bill, Go, Ours
 from tools.bench.fleet import PLACEMENTS, Bindings, Fleet
 from tools.oracle import program

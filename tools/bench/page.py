@@ -1,4 +1,4 @@
-"""Writes tables and charts of throughput, ceilings and storms into docs/benchmark, from their JSON. ``make bench-page``"""
+"""Writes build/benchmark.md and the charts of docs/benchmark, from the JSON there. ``make bench-page``"""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ from tools.bench.summary import Summary, summaries
 from tools.fast_apiserver import ceiling, storms
 from tools.fast_apiserver.ceiling import Ceiling
 from tools.fast_apiserver.storms import Storm
-from tools.report import Panel, markdown_table, picture, with_section
+from tools.report import Panel, markdown_table, picture
 
 FOLDER: Final = Path(__file__).parents[2] / "docs" / "benchmark"
+TABLES: Final = Path(__file__).parents[2] / "build" / "benchmark.md"
 COLOURS: Final = {
     BARE: "#9aa5b1",
     DEFAULT: "#e8c07d",
@@ -104,23 +105,24 @@ def _document(name: str) -> dict[str, Any]:
     return found
 
 
-def _write(page: str, section: str, content: str) -> None:
-    path = FOLDER / f"{page}.md"
-    path.write_text(with_section(path.read_text(), section, content))
+def tables() -> str:
+    """Return all tables as Markdown, each below the name of its JSON."""
+    ceilings = [Ceiling(**each) for each in _document("ceiling")["runs"]]
+    found = [Storm(**each) for each in _document("storms")["runs"]]
+    parts = {name: markdown(_document(name)) for name in ("throughput", "rounds", "streams")}
+    parts["ceiling"] = markdown_table(*ceiling.cells(ceilings))
+    parts["storms"] = markdown_table(*storms.cells(found))
+    return "# Benchmarks\n" + "".join(f"\n## {name}\n\n{text}\n" for name, text in parts.items())
 
 
 def main() -> int:
     """Write everything."""
-    for name in ("throughput", "rounds", "streams"):
-        _write("throughput", name, markdown(_document(name)))
-    ceilings = [Ceiling(**each) for each in _document("ceiling")["runs"]]
-    _write("ceiling", "ceiling", markdown_table(*ceiling.cells(ceilings)))
-    found = [Storm(**each) for each in _document("storms")["runs"]]
-    _write("storms", "storms", markdown_table(*storms.cells(found)))
+    TABLES.parent.mkdir(exist_ok=True)
+    TABLES.write_text(tables())
     for name, columns in (
         ("throughput", throughput_panels(_document("throughput"))),
-        ("ceiling", ceiling_panels(ceilings)),
-        ("storms", storm_panels(found)),
+        ("ceiling", ceiling_panels([Ceiling(**each) for each in _document("ceiling")["runs"]])),
+        ("storms", storm_panels([Storm(**each) for each in _document("storms")["runs"]])),
     ):
         (FOLDER / f"{name}.svg").write_text(picture(columns, COLOURS))
     return 0

@@ -4,7 +4,7 @@
 
 Backlogs (bindings that wait when the scheduler starts) and streams (bindings created at a steady pace), at several
 numbers of clusters, one scheduler after the other, in the opposite order every other round. How each figure is
-measured: docs/benchmark/throughput.md. The table comes at the end, progress goes to standard error.
+measured: docs/benchmark.md. The table comes at the end, progress goes to standard error.
 """
 
 from __future__ import annotations

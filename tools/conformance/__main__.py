@@ -16,22 +16,25 @@ def main(names: list[str]) -> int:
     if not paths:
         print(f"no recording matches {' '.join(names)}", file=sys.stderr)
         return 2
-    cases = different = 0
+    cases = different = intended = 0
     start = time.perf_counter()
     print(f"{'recording':<14}{'clusters':>9}{'cases':>8}{'equal':>8}{'different':>11}")
     for path in paths:
         recording = Recording.load(path)
-        differences = list(recording.differences())
+        found = list(recording.differences())
+        differences = [each for each in found if not each.is_intended]
         cases += len(recording.cases)
         different += len(differences)
-        equal = len(recording.cases) - len(differences)
+        intended += len(found) - len(differences)
+        equal = len(recording.cases) - len(found)
         print(
             f"{recording.name:<14}{len(recording.clusters):>9}{len(recording.cases):>8}{equal:>8}{len(differences):>11}"
         )
         for difference in differences:
             print(difference)
     seconds = time.perf_counter() - start
-    print(f"{cases} cases, {cases - different} equal, {different} different, {seconds:.1f} s")
+    equal = cases - different - intended
+    print(f"{cases} cases, {equal} equal, {intended} intended, {different} different, {seconds:.1f} s")
     return 1 if different else 0
 
 

@@ -17,15 +17,17 @@ from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework.diagnosis import InvalidExpressionError
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
+from tools.oracle.defects import has_invalid_expression
 
 AVOID: Final = ScheduleType.AVOID
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
@@ -36,11 +38,15 @@ State = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Difference:
-    """A case whose replay equals none of the recorded outcomes."""
+    """A case whose replay equals none of the recorded outcomes.
+
+    It is intended if ours ends with an error about an expression that is not known (docs/differences-from-upstream.md).
+    """
 
     case: str
     ours: State
     recorded: tuple[State, ...]
+    is_intended: bool = False
 
     def __str__(self) -> str:
         lines = [self.case]
@@ -100,21 +106,26 @@ class Recording:
             [GeneralEstimator(self.gates)],
             empty_workload_propagation=self.empty_workload_propagation,
         )
-        terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         for case in self.cases:
             binding = Binding.from_manifest(case["binding"])
             responsible = requeue_rules.is_claimed_and_assigned(binding, SCHEDULER_NAMES)
             read = as_upstream_reads(binding)
             decision = None
-            if responsible and classify(read, terminating=terminating, gates=self.gates).type is not AVOID:
+            if responsible and classify(read, is_gone=snapshot.is_gone, gates=self.gates).type is not AVOID:
                 decision = run_sync(algorithm.decide(binding, snapshot, plugins))
             ordered = not _is_aggregated(binding)
             ours = _comparable(final_state(binding, decision, responsible=responsible), ordered=ordered)
             recorded = tuple(_comparable(outcome, ordered=ordered) for outcome in case["outcomes"])
             if ours not in recorded:
-                yield Difference(case["name"], ours, recorded)
+                yield Difference(case["name"], ours, recorded, _is_intended(case["binding"], decision))
             elif decision is not None and (missing := _missing_events(binding, decision, case["events"])):
                 yield Difference(case["name"], {"events": missing}, ({"events": case["events"]},))
+
+
+def _is_intended(manifest: Mapping[str, Any], decision: Decision | None) -> bool:
+    if decision is None or not isinstance(decision.error, InvalidExpressionError):
+        return False
+    return decision.targets is None and has_invalid_expression(manifest["spec"]["placement"])
 
 
 def as_upstream_reads(binding: Binding) -> Binding:

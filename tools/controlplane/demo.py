@@ -14,7 +14,7 @@ import textwrap
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from karmada_advisor.cli.output import table
+from karmada_advisor.views.text import table
 
 from . import binaries, versions
 from .controlplane import ControlPlane

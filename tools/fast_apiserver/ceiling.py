@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.cli.output import table
+from karmada_advisor.views.text import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import cpu_seconds

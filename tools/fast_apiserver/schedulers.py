@@ -62,8 +62,13 @@ class Running:
         return {name: float(value) for name, _, value in pairs}
 
 
-def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequence[str]:
-    """Return the command line of a scheduler, with its defaults but for the limits of karmada-scheduler."""
+def command(
+    scheduler: str, kubeconfig: Path, metrics: int, health: int, configuration: str = ""
+) -> Sequence[str]:
+    """Return the command line of a scheduler, with its defaults but for the limits of karmada-scheduler.
+
+    ``configuration`` is the text of a configuration file for ours.
+    """
     flags = karmada.scheduler_flags(
         kubeconfig=kubeconfig, name=NAME, metrics_port=metrics, health_port=health
     )
@@ -73,15 +78,19 @@ def command(scheduler: str, kubeconfig: Path, metrics: int, health: int) -> Sequ
     if scheduler == RECORDS:
         ours.append(f"--explain-bind-address=127.0.0.1:{free_port()}")
     if scheduler == FRESH_FIRST:
+        configuration = fresh_first(NAME)
+    if configuration:
         config = kubeconfig.with_name("config.yaml")
-        config.write_text(fresh_first(NAME))
+        config.write_text(configuration)
         ours.append(f"--config={config}")
     return ours
 
 
 @contextmanager
-def running(server: FastApiServer, scheduler: str) -> Iterator[Running]:
+def running(server: FastApiServer, scheduler: str, configuration: str = "") -> Iterator[Running]:
     """Start a scheduler and stop it at the end of the block; it may not be ready yet.
+
+    ``configuration`` is the text of a configuration file for ours.
 
     Raises:
         RuntimeError: It ended by itself; with the end of its log.
@@ -92,7 +101,7 @@ def running(server: FastApiServer, scheduler: str) -> Iterator[Running]:
         log = folder / "log"
         with log.open("wb") as output:
             process = subprocess.Popen(
-                command(scheduler, server.kubeconfig(folder), metrics, health),
+                command(scheduler, server.kubeconfig(folder), metrics, health, configuration),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,

@@ -23,7 +23,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Self
 
-from karmada_advisor.cli.output import table
+from karmada_advisor.views.text import table
 from tools.bench import scenarios
 from tools.bench.plane import machine
 from tools.bench.plane_meters import percentile
@@ -158,8 +158,12 @@ def _attempts(found: Running) -> float:
     return sum(found.samples(ATTEMPTS).values())
 
 
-def _rest(server: FastApiServer, found: Running, bindings: int, seconds: float) -> None:
-    """Wait until the scheduler leads, and has finished what it does at its start."""
+def rest(server: FastApiServer, found: Running, bindings: int, seconds: float) -> None:
+    """Wait until the scheduler leads, and has finished what it does at its start.
+
+    Raises:
+        TimeoutError: It has not after so many seconds.
+    """
     last = (-1.0, -1)
 
     def is_quiet() -> bool:
@@ -197,7 +201,7 @@ def measure(
         for number in range(bindings)
     )
     with running(server, scheduler) as found:
-        _rest(server, found, bindings, window)
+        rest(server, found, bindings, window)
         server.reset()
         with _Creator(server, scenario.placement) as creator:
             time.sleep(2.0)  # so that new bindings arrive before the storm as well

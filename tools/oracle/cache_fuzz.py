@@ -14,13 +14,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import LocalEstimator
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.framework import Framework

@@ -25,8 +25,14 @@ from typing import Any, NamedTuple
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.framework.diagnosis import FitError, UnschedulableError
-from tools.oracle.defects import RESTLESS, without_placeholder
+from karmada_scheduler.framework.diagnosis import FitError, InvalidExpressionError, UnschedulableError
+from tools.oracle.defects import (
+    INVALID_EXPRESSION,
+    LISTED_TWICE,
+    RESTLESS,
+    has_invalid_expression,
+    without_placeholder,
+)
 from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import UpstreamResult
 
@@ -62,9 +68,6 @@ def _shown(value: object) -> str:
 def compare(scenario: Scenario, decided: OurDecision, result: UpstreamResult) -> Comparison:
     """Compare all results for one binding."""
     comparison = Comparison()
-    if "panic" in result:
-        comparison.check("panic", result["panic"], None)
-        return comparison
     passes: Sequence[Mapping[str, Any]] = result["passes"]
     comparison.check("rules that require scheduling", passes[0]["rules"], decided.rules)
     attempts = decided.decision.attempts if decided.decision is not None else ()
@@ -77,12 +80,27 @@ def compare(scenario: Scenario, decided: OurDecision, result: UpstreamResult) ->
     if not result["settled"]:
         _compare_restless(comparison, scenario, decided, passes)
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
+    if is_invalid := _ends_with_invalid_expression(comparison, decided):
+        runs = _of_pass(runs, attempts)
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
         _compare_run(comparison, f"run {number}", scenario, decided, run, attempt)
-    if not comparison.differences and result["settled"] and ASSUMED_ORDER not in comparison.variations:
+    is_final = result["settled"] and not is_invalid and ASSUMED_ORDER not in comparison.variations
+    if not comparison.differences and is_final:
         _compare_final(comparison, decided, result)
     return comparison
+
+
+def _ends_with_invalid_expression(comparison: Comparison, decided: OurDecision) -> bool:
+    """Return whether ours ends with an error about an expression, which has to be in the placement, and changes nothing."""
+    decision, placement = decided.decision, decided.binding.spec.placement
+    if decision is None or placement is None or not isinstance(decision.error, InvalidExpressionError):
+        return False
+    comparison.defects.add(INVALID_EXPRESSION)
+    has_one = has_invalid_expression(json.loads(placement.to_json()))
+    comparison.check("an invalid expression in the placement", has_one, True)
+    comparison.check("targets after an invalid expression", None, decision.targets)
+    return True
 
 
 class _Run(NamedTuple):
@@ -107,6 +125,16 @@ def _runs(decided: OurDecision, passes: Sequence[Mapping[str, Any]]) -> list[_Ru
     return runs
 
 
+def _of_pass(runs: list[_Run], attempts: Sequence[TermAttempt]) -> list[_Run]:
+    """Return upstream's runs of the pass in which ours ended with an error: a decision has only the attempts of that pass."""
+    cycle = attempts[0].cycle if attempts else None
+    if cycle is None:
+        return []
+    current = cycle.binding.spec.target_names
+    first = next((index for index, run in enumerate(runs) if run.previous == current), 0)
+    return runs[first : first + len(attempts)]
+
+
 def _compare_restless(
     comparison: Comparison, scenario: Scenario, decided: OurDecision, passes: Sequence[Mapping[str, Any]]
 ) -> None:
@@ -124,7 +152,7 @@ def _compare_restless(
         ]
         decision = decided.decision
         ours = [tuple(target) for target in decision.targets or ()] if decision is not None else None
-        if ours not in places:
+        if ours not in places and not isinstance(decision and decision.error, InvalidExpressionError):
             comparison.check("a place of a binding that never rests", places, ours)
         return
     placement = decided.binding.spec.placement
@@ -212,6 +240,13 @@ def _compare_final(comparison: Comparison, decided: OurDecision, result: Upstrea
     ]
     if AGGREGATED_TAIL in comparison.variations:
         upstream, ours = sorted(upstream), sorted(ours)
+    if len(binding.spec.target_names) < len(binding.spec.clusters) and decision.targets is not None:
+        total: Counter[str] = Counter()
+        for name, replicas in upstream:
+            total[name] += replicas
+        if len(total) < len(upstream):
+            comparison.defects.add(LISTED_TWICE)
+            upstream = [*total.items()]
     comparison.check("settled clusters", upstream, ours)
     name = binding.status.scheduler_observing_affinity_name
     comparison.check("affinity in force", final["affinity"], decision.affinity_name or name)

@@ -11,10 +11,8 @@ from typing import Any
 from tools.oracle import defects, features
 from tools.oracle.compare import compare
 from tools.oracle.ours import OurDecision, Scenario
-from tools.oracle.program import Oracle, OracleSilentError, UpstreamResult
-from tools.oracle.versions import LATEST, ONE_RULE, REQUEST_ORDER, SHORT_LIST, Against
-
-SILENT = "upstream did not answer in time"
+from tools.oracle.program import Oracle, OracleEndedError, UpstreamResult
+from tools.oracle.versions import LATEST, ONE_RULE, REQUEST_ORDER, Against
 
 
 @dataclass
@@ -53,32 +51,18 @@ def compare_scenario(
     """Decide all bindings of a scenario with both, and compare."""
     tally, drawn = Tally(scenarios=1), document
     document = against.adapted(document)
-    clusters, changed = defects.sanitized_clusters(document["clusters"])
-    clusters = against.padded(shorter := clusters)
+    known = len(document["clusters"])
+    clusters = defects.with_gone_targets(document["clusters"], document["bindings"])
     sanitized = [defects.sanitized_binding(binding) for binding in document["bindings"]]
     oracle.send({**document, "clusters": clusters, "bindings": [binding for binding, _ in sanitized]})
-    if changed:
-        tally.defects[defects.NEGATIVE_MINIMUM] += len(sanitized)
-    if any(one is not other for one, other in zip(clusters, shorter, strict=True)):
-        tally.defects[SHORT_LIST] += len(sanitized)
     scenario = Scenario(document, against.rules)
     ours = [_ours(scenario, binding) for binding in document["bindings"]]  # while upstream decides
     try:
         results = oracle.receive().get("bindings", [])
-    except OracleSilentError:
-        quick = [
-            binding
-            for binding, decided in zip(drawn["bindings"], ours, strict=True)
-            if not (isinstance(decided, OurDecision) and defects.takes_minutes(decided.decision))
-        ]
-        if len(quick) == len(ours):
-            tally.found.append((str(document.get("id")), -1, [SILENT]))
-            return tally
-        others = compare_scenario(
-            {**drawn, "bindings": quick}, oracle, against, count_features=count_features
-        )
-        others.defects[defects.MINUTES] += len(ours) - len(quick)
-        return others
+    except OracleEndedError:
+        if len(ours) != 1:
+            return _one_by_one(drawn, oracle, against, count_features=count_features)
+        results = [{"panic": ""}]
     if count_features:
         tally.features.update(set(features.of_scenario(document)))
     for number, (decided, upstream) in enumerate(zip(ours, results, strict=True)):
@@ -86,13 +70,15 @@ def compare_scenario(
         tally.cases += 1
         tally.decided += sum(len(each.get("terms", ())) for each in upstream.get("passes", ()))
         tally.defects.update(sanitized[number][1])
+        if defects.has_target_in(clusters[known:], binding):
+            tally.defects[defects.GONE_TARGET] += 1
         if count_features:
             tally.features.update(set(_features(binding, upstream)))
-        if defects.is_expected_panic(binding, upstream.get("panic", "")):
-            tally.defects[defects.PANIC] += 1
-            continue
         if not isinstance(decided, OurDecision):
             tally.found.append((str(document.get("id")), number, ["ours raised", *decided]))
+            continue
+        if "panic" in upstream:
+            tally.defects[defects.ENDED] += 1
             continue
         tally.defects.update(against.corrected(upstream))
         comparison = compare(scenario, decided, upstream)
@@ -100,7 +86,7 @@ def compare_scenario(
         tally.defects.update(comparison.defects)
         if not comparison.differences:
             continue
-        if bug := against.is_bug(scenario, decided, upstream):
+        if bug := against.is_bug(scenario, decided):
             tally.defects[bug] += 1
         elif against.is_random(scenario, decided):
             tally.variations[REQUEST_ORDER] += 1
@@ -109,6 +95,18 @@ def compare_scenario(
             if against.is_between_versions:
                 tally.causes[_cause(document, binding, upstream)] += 1
     return tally
+
+
+def _one_by_one(document: dict[str, Any], oracle: Oracle, against: Against, *, count_features: bool) -> Tally:
+    """Compare a scenario in which upstream ended, each binding alone, so that the others count."""
+    whole = Tally()
+    for number, binding in enumerate(document["bindings"]):
+        alone = {**document, "bindings": [binding]}
+        part = compare_scenario(alone, oracle, against, count_features=count_features)
+        part.found = [(identity, number, lines) for identity, _, lines in part.found]
+        whole.add(part)
+    whole.scenarios = 1
+    return whole
 
 
 def _cause(document: dict[str, Any], binding: Mapping[str, Any], upstream: UpstreamResult) -> str:

@@ -1,69 +1,63 @@
 """Defects of upstream that are not copied, recognized by the value that causes them.
 
 Upstream then decides about the same scenario without that value, and our core about the scenario as it is. The results have
-to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. PANIC and MINUTES are exceptions: there is
-no result, because upstream's process ends, or is ended by the fuzzer after a minute.
+to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. RESTLESS has a comparison of its own. ENDED
+has no result: it is counted by the end of upstream's process alone, whatever the case is. INVALID_EXPRESSION: ours ends with an
+error where upstream goes on, and all runs before that are equal.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from karmada_scheduler.api import quantity
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.core.assign_replicas import divides_by_tiers
-from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.estimator.resources import amounts
 
 Manifest = dict[str, Any]
 
-PANIC = "a cpu request that overflows to 0 milli-units: upstream divides by it and dies"
-NEGATIVE_MINIMUM = "a model minimum that is negative in Go's arithmetic: upstream counts pods for ever"
+ENDED = "upstream's process ended, or did not respond in time"
 UNREADABLE_ANNOTATION = "an applied placement that cannot be read: upstream takes it for unchanged"
 EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a change, at every turn"
-NO_TERMS = "an empty list of affinity terms: upstream schedules nothing and reports success"
+
+GONE_TARGET = "a target that does not exist: upstream leaves a divided binding there"
+INVALID_EXPRESSION = "an expression that is not known: for upstream it selects nothing"
+LISTED_TWICE = "a cluster that is listed twice: upstream may keep both entries"
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
-MINUTES = (
-    "a tier with negative available replicas: upstream divides the difference one replica after the other"
-)
 
 NO_CLUSTER = [{"affinityName": "nobody", "clusterNames": ["no such cluster"]}]
 
 APPLIED = "policy.karmada.io/applied-placement"
 
 
-def sanitized_clusters(clusters: list[Manifest]) -> tuple[list[Manifest], bool]:
-    """Return clusters without values that lead to a defect, and whether any cluster was changed."""
-    sanitized = [_with_real_minima(cluster) for cluster in clusters]
-    return sanitized, any(new is not old for new, old in zip(sanitized, clusters, strict=True))
-
-
-def _with_real_minima(cluster: Manifest) -> Manifest:
-    if "resourceModels" not in cluster["spec"]:
-        return cluster
-    bad = {
-        (grade, name)
-        for grade, model in enumerate(Cluster.from_manifest(cluster).resource_models)
-        for name, amount in amounts(model.minimums).items()
-        if amount < 0
-    }
-    if not bad:
-        return cluster
-    models = [
+def with_gone_targets(clusters: list[Manifest], bindings: Iterable[Manifest]) -> list[Manifest]:
+    """Return clusters and, as being deleted, those that bindings have and that do not exist."""
+    names = {each["metadata"]["name"] for each in clusters}
+    gone = {target["name"] for binding in bindings for target in binding["spec"].get("clusters", ())} - names
+    deleted = [
         {
-            **model,
-            "ranges": [
-                {**each, "min": "0"} if (number, each["name"]) in bad else each for each in model["ranges"]
-            ],
+            "apiVersion": "cluster.karmada.io/v1alpha1",
+            "kind": "Cluster",
+            "metadata": {
+                "name": name,
+                "deletionTimestamp": "2026-01-01T00:00:00Z",
+                "finalizers": ["test/hold"],
+            },
+            "spec": {},
+            "status": {},
         }
-        for number, model in enumerate(cluster["spec"]["resourceModels"])
+        for name in sorted(gone)
     ]
-    return {**cluster, "spec": {**cluster["spec"], "resourceModels": models}}
+    return [*clusters, *deleted]
+
+
+def has_target_in(clusters: Iterable[Manifest], binding: Manifest) -> bool:
+    """Return whether a binding has one of these clusters as a target."""
+    names = {each["metadata"]["name"] for each in clusters}
+    return any(target["name"] in names for target in binding["spec"].get("clusters", ()))
 
 
 def sanitized_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
@@ -72,13 +66,9 @@ def sanitized_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
     placement: Manifest | None = binding["spec"].get("placement")
     annotations: Mapping[str, str] = binding["metadata"].get("annotations", {})
     applied = annotations.get(APPLIED, "")
-    if placement is not None:
-        if placement.get("clusterAffinities") == []:
-            found.add(NO_TERMS)
-            placement = {key: item for key, item in placement.items() if key != "clusterAffinities"}
-        if (plain := _without_empty_lists(placement)) != placement:
-            found.add(EMPTY_LIST)
-            placement = plain
+    if placement is not None and (plain := _without_empty_lists(placement)) != placement:
+        found.add(EMPTY_LIST)
+        placement = plain
     if applied:
         try:
             Placement.from_json(applied)
@@ -88,8 +78,7 @@ def sanitized_binding(binding: Manifest) -> tuple[Manifest, set[str]]:
         else:
             document = json.loads(applied)
             if (plain := _without_empty_lists(document)) != document:
-                if NO_TERMS not in found or document.get("clusterAffinities") != []:
-                    found.add(EMPTY_LIST)
+                found.add(EMPTY_LIST)
                 applied = json.dumps(plain)
     if not found:
         return binding, found
@@ -129,23 +118,53 @@ def without_placeholder(placement: Manifest) -> Manifest:
     return {**placement, "clusterAffinities": terms}
 
 
-def takes_minutes(decision: Decision | None) -> bool:
-    """Return whether upstream divides up to 2**31 replicas, for which it takes some 0.1 s per million.
-
-    The available replicas of a cluster with absurd capacities (``cpu: 1Ei``) are negative in Go's arithmetic.
-    """
-    return any(
-        each.cycle is not None
-        and divides_by_tiers(each.cycle)
-        and any(one.available < 0 for one in each.candidates)
-        for each in (decision.attempts if decision is not None else ())
-    )
+_NAME = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?")
+_PREFIX = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
+_OPERATORS = {"In": True, "NotIn": True, "Exists": False, "DoesNotExist": False}
+"""Whether the operators of selectors have values."""
 
 
-def is_expected_panic(binding: Manifest, text: str) -> bool:
-    """Return whether a panic of upstream is the known division by zero."""
-    request = (binding["spec"].get("replicaRequirements") or {}).get("resourceRequest") or {}
-    if text != "runtime error: integer divide by zero" or "cpu" not in request:
+def has_invalid_expression(placement: Any) -> bool:
+    """Return whether an expression in a placement is one that upstream cannot read, or a part that it does not know."""
+    if isinstance(placement, list):
+        return any(map(has_invalid_expression, placement))
+    if not isinstance(placement, dict):
         return False
-    cpu = quantity.parse(request["cpu"])
-    return cpu.value > 0 and cpu.milli_value == 0
+    return any(_invalid_parts(placement)) or any(map(has_invalid_expression, placement.values()))
+
+
+def _invalid_parts(part: Manifest) -> Iterator[bool]:
+    for each in part.get("clusterTolerations", ()):
+        yield each.get("operator", "") not in ("", "Equal", "Exists")
+        yield each.get("effect", "") not in ("", "NoSchedule", "NoExecute", "PreferNoSchedule")
+    labels = part.get("labelSelector") or {}
+    for key, value in labels.get("matchLabels", {}).items():
+        yield not _is_key(key) or not _are_values([value])
+    for each in labels.get("matchExpressions", ()):
+        yield not _is_requirement(each)
+    for each in (part.get("fieldSelector") or {}).get("matchExpressions", ()):
+        if each["key"] == "zone":
+            yield each["operator"] not in _OPERATORS
+        else:
+            yield each["key"] not in ("provider", "region") or not (_is_requirement(each) or _is_bound(each))
+
+
+def _is_requirement(expression: Manifest) -> bool:
+    values = expression.get("values", [])
+    takes_values = _OPERATORS.get(expression["operator"])
+    return takes_values is bool(values) and _is_key(expression["key"]) and _are_values(values)
+
+
+def _is_bound(expression: Manifest) -> bool:
+    values = expression.get("values", [])
+    is_number = len(values) == 1 and re.fullmatch(r"[+-]?[0-9]{1,18}", values[0]) is not None
+    return expression["operator"] in ("Gt", "Lt") and is_number and _are_values(values)
+
+
+def _is_key(key: str) -> bool:
+    prefix, slash, name = key.rpartition("/")
+    return _NAME.fullmatch(name) is not None and (not slash or _PREFIX.fullmatch(prefix) is not None)
+
+
+def _are_values(values: Iterable[str]) -> bool:
+    return all(not each or _NAME.fullmatch(each) for each in values)

@@ -131,7 +131,7 @@ def _of_placement(placement: Manifest, observed: str | None) -> Iterator[str]:
         yield "single affinity"
     terms = placement.get("clusterAffinities")
     if terms is not None:
-        yield "affinity terms" if terms else "no affinity terms in the list"
+        yield "affinity terms"
         names = [term["affinityName"] for term in terms]
         if observed is not None:
             yield "observed term " + (

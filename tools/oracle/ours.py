@@ -8,15 +8,15 @@ from functools import cache
 from typing import Any
 
 from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_pyscheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, DecisionRules
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.classify import placement_changed, replicas_changed
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
@@ -46,7 +46,6 @@ class Scenario:
         self.empty_workload_propagation: bool = document["emptyWorkloadPropagation"]
         self.clusters = [Cluster.from_manifest(cluster) for cluster in document["clusters"]]
         self.snapshot = Snapshot.of(self.clusters)
-        self.terminating = {cluster.name for cluster in self.clusters if cluster.deleting}
         self.framework = _framework(tuple(document["plugins"]), groups=self.gates.enabled("WorkloadAffinity"))
         accurate = document.get("accurate")
         self.session = None if accurate is None else _Accurate(accurate)
@@ -106,7 +105,7 @@ class Scenario:
             "replicasChanged": replicas_changed(binding, placement, self.gates),
             "rescheduleTriggered": binding.reschedule_triggered,
             "duplicated": placement.is_duplicated or not spec.is_workload,
-            "terminatingTarget": any(target.name in self.terminating for target in spec.clusters),
+            "terminatingTarget": any(self.snapshot.is_gone(target.name) for target in spec.clusters),
         }
         return [rule for rule, value in holds.items() if value]
 

@@ -17,8 +17,8 @@ UpstreamResult = dict[str, Any]
 """Result of upstream for one binding; the Go program describes the fields."""
 
 
-class OracleSilentError(Exception):
-    """The oracle did not respond in time and was ended."""
+class OracleEndedError(RuntimeError):
+    """The oracle ended, or did not respond in time and was ended."""
 
 
 def ensure(version: KarmadaVersion = CURRENT) -> Path:
@@ -69,18 +69,17 @@ class Oracle:
         """Read the response to what was sent last.
 
         Raises:
-            OracleSilentError: It takes too long. A new process handles the next scenario.
+            OracleEndedError: It ended, or takes too long. A new process handles the next scenario.
             ValueError: What was sent cannot be read.
         """
         stdout = self._process.stdout
         assert stdout is not None
         ready, _, _ = select.select([stdout], [], [], self._patience_seconds)
-        if not ready:
-            self.restart()
-            raise OracleSilentError
-        line = stdout.readline()
+        line = stdout.readline() if ready else b""
         if not line:
-            raise RuntimeError(f"the oracle ended with status {self._process.wait()}")
+            how = f"ended with status {self._process.wait()}" if ready else "did not respond in time"
+            self.restart()
+            raise OracleEndedError(f"the oracle {how}")
         document: dict[str, Any] = orjson.loads(line)
         if "error" in document:
             raise ValueError(document["error"])

@@ -18,15 +18,13 @@ from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES, Decisi
 from karmada_scheduler.core.condition import UNSCHEDULABLE
 from karmada_scheduler.estimator.grades import Grades
 from tools.controlplane.versions import CURRENT, KarmadaVersion
-from tools.oracle.defects import APPLIED, sanitized_clusters
+from tools.oracle.defects import APPLIED
 from tools.oracle.ours import OurDecision, Scenario
 from tools.oracle.program import UpstreamResult
 
 LOST_TYPE: Final = "R3: too little capacity has the reason SchedulerError"
-DIVISION_BY_ZERO: Final = "R4: a group in which no cluster has enough capacity ends the process"
 LEFT_CLUSTERS: Final = "R5: a scale-down divides over clusters that no longer fit"
 NO_RESULT: Final = "R9: an Event says `Result: {}`"
-SHORT_LIST: Final = "R14: not one number of nodes, and one minimum of a resource, per resource model"
 NO_TIERS: Final = "R10: clusters that the affinity term does not select come in no tier of their own"
 REQUEST_ORDER: Final = (
     "order of requested resources, of which one is in no model and another exceeds all grades"
@@ -57,11 +55,11 @@ class Against:
     default_gates: bool = False
 
     def adapted(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return a scenario without what the version lacks."""
+        """Return a scenario without what the version lacks, of clusters as Karmada's components write them."""
         gates = {} if self.default_gates else document["gates"]
         if self.version.is_current:
             return document if gates is document["gates"] else {**document, "gates": gates}
-        clusters, _ = sanitized_clusters(document["clusters"])
+        clusters = [_as_written(each) for each in document["clusters"]]
         adapted: dict[str, Any] = _without(self.version.unknown_fields, {**document, "clusters": clusters})
         known = {name: value for name, value in gates.items() if name not in self.version.unknown_gates}
         adapted["gates"] = known | (
@@ -69,38 +67,24 @@ class Against:
         )
         return adapted
 
-    def padded(self, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Return clusters for upstream, in which every resource model has a number of nodes; see SHORT_LIST."""
-        return clusters if self.version.is_current else [_padded(_once(each)) for each in clusters]
-
     @property
     def is_between_versions(self) -> bool:
         """Whether decisions are expected to differ."""
         return not self.version.is_current and self.rules == DEFAULT_RULES
 
-    def is_bug(self, scenario: Scenario, decided: OurDecision, result: UpstreamResult) -> str:
-        """Return the bug of the version by which there is no result, or another placement; "" without one."""
+    def is_bug(self, scenario: Scenario, decided: OurDecision) -> str:
+        """Return the bug of the version by which a placement is another one; "" without one."""
         if self.version.is_current:
             return ""
-        panic = result.get("panic", "")
-        if "index out of range" in panic and any(map(_has_gaps, scenario.clusters)):
-            return SHORT_LIST
-        if panic == "runtime error: integer divide by zero" and self._spreads_by_group(decided):
-            return DIVISION_BY_ZERO
         if _lets_others_in(scenario, decided):
             return NO_TIERS
         if self.version.name.startswith("1.16.") and _scales_down_from_elsewhere(decided):
             return LEFT_CLUSTERS
         return ""
 
-    @staticmethod
-    def _spreads_by_group(decided: OurDecision) -> bool:
-        placement = decided.binding.spec.placement
-        return placement is not None and placement.is_duplicated and bool(placement.spread_constraints)
-
     def corrected(self, result: UpstreamResult) -> set[str]:
         """Give errors of a result the type that they have since 1.18; return the bugs that showed."""
-        if self.version.is_current or "panic" in result:
+        if self.version.is_current:
             return set()
         found: set[str] = set()
         for each in result["passes"]:
@@ -150,31 +134,23 @@ def _annotation(names: frozenset[str], written: str) -> str:
     return written if plain == found else json.dumps(plain)
 
 
-def _once(cluster: dict[str, Any]) -> dict[str, Any]:
-    """Return a cluster whose models name a resource once; a second name moves the minimums of later models."""
-    models = cluster["spec"].get("resourceModels") or []
-    ranges = [{each["name"]: each for each in model.get("ranges") or []} for model in models]
-    if all(len(one) == len(model.get("ranges") or []) for one, model in zip(ranges, models, strict=True)):
+def _as_written(cluster: dict[str, Any]) -> dict[str, Any]:
+    """Return a cluster with resource models and numbers of nodes as Karmada's webhook and agent leave them."""
+    models = cluster["spec"].get("resourceModels")
+    if not models:
         return cluster
-    named = [{**model, "ranges": list(one.values())} for model, one in zip(models, ranges, strict=True)]
-    return {**cluster, "spec": {**cluster["spec"], "resourceModels": named}}
-
-
-def _padded(cluster: dict[str, Any]) -> dict[str, Any]:
-    summary = (cluster.get("status") or {}).get("resourceSummary") or {}
-    listed = summary.get("allocatableModelings") or []
-    models = cluster["spec"].get("resourceModels") or []
-    if not listed or len(listed) >= len(models):
-        return cluster
-    nodes = [*listed, *({"grade": grade, "count": 0} for grade in range(len(listed), len(models)))]
-    status = {**cluster["status"], "resourceSummary": {**summary, "allocatableModelings": nodes}}
-    return {**cluster, "status": status}
-
-
-def _has_gaps(cluster: Cluster) -> bool:
-    """Return whether a model lacks a resource that another has."""
-    found = Grades.of(cluster)
-    return found is not None and any(len(each) < found.models for each in found.minimums.values())
+    named = [{each["name"]: each for each in model["ranges"]} for model in models]
+    every = {name: each for ranges in named for name, each in ranges.items()}
+    written = [
+        {**model, "ranges": list((every | ranges).values())}
+        for model, ranges in zip(models, named, strict=True)
+    ]
+    status = cluster["status"]
+    summary = status.get("resourceSummary", {})
+    if counts := {each["grade"]: each for each in summary.get("allocatableModelings", ())}:
+        nodes = [counts.get(each["grade"], {"grade": each["grade"], "count": 0}) for each in models]
+        status = {**status, "resourceSummary": {**summary, "allocatableModelings": nodes}}
+    return {**cluster, "spec": {**cluster["spec"], "resourceModels": written}, "status": status}
 
 
 def _depends_on_order(cluster: Cluster, requirements: ReplicaRequirements) -> bool:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from tests.fake_apiserver.objects import DUPLICATED, DYNAMIC, cluster, deployment
 from tools.apiserver_model import Backup
 from tools.manifests import AGGREGATED, static
@@ -167,6 +168,25 @@ class Actions:
 
         return self._change_binding(name, report)
 
+    def do_report_late(self, name: str, reason: str) -> bool:
+        """Report a failure of a binding, as a former leader does whose write arrives after its end."""
+
+        def report(found: Object) -> None:
+            conditions = found.setdefault("status", {}).get("conditions") or []
+            others = [each for each in conditions if each["type"] != SCHEDULED_CONDITION]
+            failure = {
+                "type": SCHEDULED_CONDITION,
+                "status": "False",
+                "reason": reason,
+                "message": "late",
+            }
+            found["status"]["conditions"] = [
+                *others,
+                {**failure, "lastTransitionTime": "2026-01-01T00:00:00Z"},
+            ]
+
+        return self._change_binding(name, report)
+
     def do_evict(self, name: str) -> bool:
         """Evict a binding gracefully from its first cluster, as the taint manager does."""
 
@@ -196,11 +216,11 @@ class Actions:
         new["metadata"]["finalizers"] = [_FINALIZER]
         self._model.put(new)
 
-    def do_delete_cluster(self, name: str) -> bool:
-        """Delete a cluster as Karmada does: it is gone when no binding has it any more."""
+    def do_delete_cluster(self, name: str, seconds: float = _UNJOIN_SECONDS) -> bool:
+        """Delete a cluster as Karmada does: it is gone when no binding has it any more, after some seconds at least."""
         if not self._delete("Cluster", "", name):
             return False
-        self._simulation.after(_UNJOIN_SECONDS, lambda: self._finish_deletion(name))
+        self._simulation.after(seconds, lambda: self._finish_deletion(name))
         return True
 
     def _finish_deletion(self, name: str) -> None:
@@ -213,6 +233,14 @@ class Actions:
             self._simulation.after(_UNJOIN_SECONDS, lambda: self._finish_deletion(name))
             return
         self._model.patch("Cluster", "", name, {"metadata": {"finalizers": None}})
+
+    def do_unjoin_by_force(self, cluster: str, name: str = "") -> bool:
+        """Delete a cluster at once, as when its finalizers are removed; ``name`` is of the binding of a moment."""
+        del name
+        if self._model.get("Cluster", "", cluster) is None:
+            return False
+        self._model.delete("Cluster", "", cluster, force=True)
+        return True
 
     def do_taint_cluster(self, name: str, tainted: bool) -> bool:
         """Taint a cluster, or remove its taints."""

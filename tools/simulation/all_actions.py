@@ -1,4 +1,4 @@
-"""All actions of plans: those of ``actions``, and those about policies, front ends, plugin files and unreadable objects."""
+"""All actions of plans: those of ``actions``, and those about policies, front ends, plugin files, unreadable objects and mishaps."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tools.simulation.aims import Aims
 from tools.simulation.bindings import BINDING_KINDS, id_of_policy, kind_and_key
 from tools.simulation.controllers import Controllers
 from tools.simulation.plan import Fault
-from tools.simulation.setup import SOURCES
+from tools.simulation.setup import NAME, SOURCES
 
 if TYPE_CHECKING:
     from tools.simulation.run import Run
@@ -99,6 +99,35 @@ class AllActions(Actions):
         self._readable.pop(name, None)
         return super().do_delete_binding(name)
 
+    def do_suspend_machine(self, process: int, seconds: float, *, cuts: bool) -> bool:
+        """Suspend the machine of a replica; ``cuts`` is whether the API server gives its connections up meanwhile."""
+        found = self._run.process(process)
+        if found is None or not found.suspend(seconds):
+            return False
+        if cuts:
+            self._network.cut_watches(process)
+        return True
+
+    def do_suspend_leader(self, seconds: float, *, cuts: bool, name: str = "") -> bool:
+        """Suspend the machine of the leader."""
+        del name  # of the binding of a moment
+        leader = self._run.leader()
+        return leader is not None and self.do_suspend_machine(leader.index, seconds, cuts=cuts)
+
+    def do_name_target(self, name: str, cluster: str) -> bool:
+        """Add a cluster to those of a binding, as another scheduler or a tool does that restores it."""
+
+        def add(found: Object) -> None:
+            found["spec"].setdefault("clusters", []).append({"name": cluster, "replicas": 1})
+
+        return self._change_binding(name, add)
+
+    def do_set_priority(self, name: str, priority: int) -> bool:
+        """Change the priority of a binding, as the detector does when its policy has another PriorityClass."""
+        return self._change_binding(
+            name, lambda found: found["spec"].update(schedulePriority={"priority": priority})
+        )
+
     def do_fail_cluster(self, name: str, down: bool) -> bool:
         """Let a cluster fail, so that its bindings are evicted, or recover."""
         if self._controllers is None:
@@ -112,6 +141,16 @@ class AllActions(Actions):
             return False
         self._controllers.report(name, "Unhealthy" if sick else "Healthy")
         return True
+
+    def do_hang_deletion(self, name: str) -> bool:
+        """Delete a binding whose deletion hangs, with an eviction task that nobody has stamped; others may write both."""
+
+        def change(found: Object) -> None:
+            found["metadata"]["finalizers"] = ["example.com/hangs"]
+            task = {"fromCluster": "m9", "producer": NAME, "reason": "Rescheduled", "purgeMode": "Gracefully"}
+            found["spec"]["gracefulEvictionTasks"] = [task]
+
+        return self._change_binding(name, change) and self.do_delete_binding(name)
 
     def do_put_policy(self, name: str, strategy: str, region: str = "") -> None:
         """Create or change a policy; then the detector changes its bindings. ``/p1`` is a ClusterPropagationPolicy."""

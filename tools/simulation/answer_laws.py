@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import orjson
 
+from karmada_pyscheduler.client.http_connection import Response
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.http_connection import Response
 from tools.apiserver_model import Write
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.capacity_law import CapacityLaw

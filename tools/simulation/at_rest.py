@@ -1,4 +1,4 @@
-"""What must hold at rest of leaders, caches, records, pages and books: ``alive``, ``cached``, ``recorded``, ``shown`` and ``balanced``."""
+"""What must hold at rest of leaders, caches, placements, records, pages and books: see ``invariants``."""
 
 from __future__ import annotations
 

@@ -2,15 +2,34 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from karmada_scheduler.api.own_annotations import FAIL_BACK, LAST_MOVE, RecordedMove, TermChange, moves_text
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from tests.fake_apiserver.objects import binding
 from tools.apiserver_model import BY_NAME, Key
+from tools.simulation.environment import START
 
 Object = dict[str, Any]
 
 BINDING_KINDS: Final = ("ResourceBinding", "ClusterResourceBinding")
+
+
+def _history(at: datetime) -> Mapping[str, str]:
+    moves = [RecordedMove(at.timestamp() - hours * 3600, 3) for hours in (48, 24, 0)]
+    change = TermChange(2, at.timestamp() - 3600, "south", "north", at.timestamp())
+    text = moves_text(moves, clusters=["m9"], cause="Rescheduled", term="")
+    return {LAST_MOVE: text, FAIL_BACK: change.text()}
+
+
+HISTORIES: Final[Mapping[str, Mapping[str, str]]] = {
+    "old": _history(START - timedelta(days=30)),
+    "future": _history(START + timedelta(days=30)),
+    "unreadable": dict.fromkeys((LAST_MOVE, FAIL_BACK), "["),
+}
+"""Annotations by what they tell: moves and returns of long ago, of another day to come, or nothing that can be read."""
 
 
 def kind_and_key(name: str) -> tuple[str, str, str]:
@@ -51,8 +70,10 @@ def new_binding(
     priority: int | None = None,
     policy: str = "",
     scheduler: str = "my-scheduler",
+    is_claimed: bool = True,
     cpu: str = "",
     purge_mode: str = "",
+    history: str = "",
 ) -> Object:
     """Return a binding as the detector makes it.
 
@@ -63,8 +84,10 @@ def new_binding(
         priority: Its ``schedulePriority``.
         policy: The policy that claims it; see ``id_of_policy``.
         scheduler: Its ``schedulerName``.
+        is_claimed: Whether a policy claims it.
         cpu: What one replica needs.
         purge_mode: Of its failover from a cluster.
+        history: What it has in the annotations of the scheduler; see ``HISTORIES``.
     """
     kind, namespace, plain = kind_and_key(name)
     found = binding(
@@ -83,7 +106,11 @@ def new_binding(
         found["spec"]["schedulePriority"] = {"priority": priority}
     if purge_mode:
         found["spec"]["failover"] = {"cluster": {"purgeMode": purge_mode}}
-    if policy:
+    if history:
+        found["metadata"]["annotations"] = dict(HISTORIES[history])
+    if not is_claimed:
+        found["metadata"]["labels"] = {}
+    elif policy:
         label, value = id_of_policy(policy)
         found["metadata"]["labels"] = {label: value}
     return found

@@ -5,14 +5,14 @@
   other copy is made or changed meanwhile.
 - The graceful-eviction controller stamps new tasks, and ends them when all targets are healthy and the generation is
   observed, or when their time is over. Without targets, an observed generation ends them. A suppressed deletion stays
-  until a person allows it.
+  until a person allows it. Tasks of a binding that is being deleted are left alone.
 - The taint manager evicts bindings from clusters with a NoExecute taint, also those that are placed there later, when
   nothing tolerates the taint any more (``taint_manager``).
 
-``tools.models_check`` compares them with the real ones.
+``make check-models`` compares them with the real ones.
 
-Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go, pkg/controllers/status,
-pkg/controllers/binding/binding_controller.go.
+Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go, rb_graceful_eviction_controller.go,
+pkg/controllers/status, pkg/controllers/binding/binding_controller.go.
 """
 
 from __future__ import annotations
@@ -186,6 +186,8 @@ class Controllers:
     def _end_tasks(self, found: Object) -> float:
         """Stamp and end the eviction tasks; return in how many seconds the next one ends."""
         tasks: list[Object] = found["spec"].get("gracefulEvictionTasks") or []
+        if found["metadata"].get("deletionTimestamp"):
+            return float("inf")
         status, now = found.get("status") or {}, self._now()
         is_observed = status.get("schedulerObservedGeneration") == found["metadata"]["generation"]
         healthy = {

@@ -37,7 +37,8 @@ _ACTIONS: Final = {
     "extenders": _OBJECTS,
     "estimators": _OBJECTS,
     "readers": (*_OBJECTS, "put_policy", "touch_policy", "delete_policy", "set_ready"),
-    "guard": ("put_policy", "make_sick"),
+    "guard": ("put_policy", "make_sick", "set_ready", "hang_deletion"),
+    "mishaps": ("aim", "suspend_machine", "suspend_leader", "name_target", "set_priority"),
     "fail_back": ("fail_cluster",),
 }
 
@@ -56,7 +57,10 @@ _NOT_IN: Final = {
 
 
 _ALONE: Final = {
-    "aimed": ("aim", "inject", "cut_watches", "place_binding", "kill_leader", "freeze_leader", "terminate"),
+    "aimed": (
+        "aim", "inject", "cut_watches", "place_binding", "kill_leader", "freeze_leader", "terminate", "unjoin_by_force",
+        "report_late",
+    ),
     "answers": (
         REFUSES, "estimator_silent", "estimator_slow", "unavailable", "lost_before", "conflict", "scale", "restore",
         "stall",

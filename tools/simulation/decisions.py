@@ -10,6 +10,7 @@ from typing import Any
 
 import orjson
 
+from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -22,7 +23,6 @@ from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import SimulationResult
-from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework import Plugin, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.structs import replace
@@ -146,26 +146,6 @@ class DecisionCore:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
 
-    def places(self, binding: Binding, clusters: Sequence[Cluster], *, may_fit_nowhere: bool = False) -> bool:
-        """Return whether a stored binding has the clusters that are decided; False for a failure.
-
-        Args:
-            binding: As stored.
-            clusters: To decide with.
-            may_fit_nowhere: Whether the decision may be that the binding fits nowhere.
-        """
-        result = self.decide(binding, clusters)
-        if (
-            result.condition is not None
-            and result.type is not ScheduleType.AVOID
-            and result.condition.status != "True"
-            and not (may_fit_nowhere and result.condition.reason == NO_CLUSTER_FIT)
-        ):
-            return False
-        return {each.name: each.replicas for each in result.targets} == {
-            each.name: each.replicas for each in binding.spec.clusters
-        }
-
     def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, extenders_score: bool = True) -> str:
         """Return what differs between a stored binding and the decision about it; "" if nothing does."""
         binding = Binding.from_manifest(manifest)
@@ -189,6 +169,10 @@ class DecisionCore:
             return f"has the condition {condition}, the decision gives {result.condition}"
         if not condition:
             return "has no condition Scheduled"
+        if result.type is ScheduleType.AVOID and stored and condition.get("status") != "True":
+            return f"needs no scheduling, and has the condition {condition}"
+        if condition.get("status") == "True" and (gone := stored.keys() - {each.name for each in clusters}):
+            return f"is a success on {', '.join(sorted(gone))}, which does not exist"
         observed = binding.status.scheduler_observed_generation
         if condition.get("status") == "True" and observed != binding.generation:
             return f"generation {binding.generation}, observed {observed}"

@@ -13,19 +13,19 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from karmada_scheduler.app.environment import Environment
-from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.identity import Identity
-from karmada_scheduler.client.login import Login
-from karmada_scheduler.client.sessions import Transport
+from karmada_pyscheduler.app.environment import Environment
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.identity import Identity
+from karmada_pyscheduler.client.login import Login
+from karmada_pyscheduler.client.transport import Transport
+from karmada_pyscheduler.estimator.transport import DialEstimator
+from karmada_pyscheduler.extenders.transport import NewExtenderTransport
+from karmada_pyscheduler.process.supervisor import Supervisor
 from karmada_scheduler.core.budget import Budget
-from karmada_scheduler.estimator.transport import DialEstimator
-from karmada_scheduler.extenders.transport import NewExtenderTransport
 from karmada_scheduler.framework.runtime.timeouts import SHORTEST_SECONDS, PluginTimeoutError
 from karmada_scheduler.process.process_exit import TerminationSignals
-from karmada_scheduler.process.supervisor import Supervisor
 from tools.simulation.event_source import SimulatedWatch
-from tools.simulation.loop import EventLoop
+from tools.simulation.loop import EventLoop, MachineClock
 
 T = TypeVar("T")
 
@@ -59,7 +59,8 @@ class Machine:
     """What one process runs on.
 
     Attributes:
-        clock: Virtual time in seconds.
+        clock: The monotonic clock in seconds.
+        boot_clock: Virtual time in seconds, which also passes while the machine is suspended.
         main, supervisor: The event loops of the process.
         transport: Makes a transport to the API server.
         random: Seeded.
@@ -70,7 +71,8 @@ class Machine:
         extender_transport, dial_estimator: Connections to extenders and estimators.
     """
 
-    clock: Callable[[], float]
+    clock: MachineClock
+    boot_clock: Callable[[], float]
     main: EventLoop
     supervisor: EventLoop
     transport: Callable[[Identity], Transport]
@@ -88,7 +90,7 @@ class Machine:
         """Return the environment of the process."""
         return Environment(
             clock=self.clock,
-            boot_clock=self.clock,
+            boot_clock=self.boot_clock,
             now=self._now,
             random=self.random,
             identity=lambda: self.identity,
@@ -108,7 +110,7 @@ class Machine:
         )
 
     def _now(self) -> datetime:
-        return START + timedelta(seconds=self.clock() + self.clock_offset)
+        return START + timedelta(seconds=self.boot_clock() + self.clock_offset)
 
     async def _connect(
         self, *, kubeconfig: str, master: str, on_response: Callable[[str, str, int], None]

@@ -7,11 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
+from karmada_pyscheduler.estimator.transport import DialEstimator, EstimatorCallError, EstimatorChannel
+from karmada_pyscheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
-from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.transport import DialEstimator, EstimatorCallError, EstimatorChannel
-from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from tools.simulation.faults import Faults
 from tools.simulation.plugin_kit import number_of
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from contextlib import aclosing
 
-from karmada_scheduler.informer.kopf_watch import KopfWatch
-from karmada_scheduler.informer.reflector import Reflector
+from karmada_pyscheduler.informer.kopf_watch import KopfWatch
+from karmada_pyscheduler.informer.reflector import Reflector
 
 
 class SimulatedWatch(KopfWatch):

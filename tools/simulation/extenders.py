@@ -8,9 +8,9 @@ from typing import Any, Final
 
 import orjson
 
+from karmada_pyscheduler.extenders.transport import ExtenderResponse, NewExtenderTransport
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.extenders import ExtenderConfig
-from karmada_scheduler.extenders.transport import ExtenderResponse, NewExtenderTransport
 from tools.simulation.faults import Faults
 from tools.simulation.plugin_kit import number_of
 

@@ -9,6 +9,10 @@ Each seed has one aim, so that what it disturbs is not repaired by what another 
 - ``watches``: connections break, requests to watch are not answered, and then something changes.
 - ``new cluster``: a binding is placed on a cluster of which the watch does not know yet.
 - ``stop``: processes get a signal, at rest and while decisions are in flight.
+- ``terms``: the leader ends when it has placed a binding in its second affinity term, and then the first one is free again.
+- ``failed``: it ends when it has stored that a binding fits nowhere, or has placed it later.
+- ``late``: a failure is reported by a former leader, after a binding was decided.
+- ``unjoin``: a cluster is deleted by force while a result is written.
 """
 
 from __future__ import annotations
@@ -23,6 +27,8 @@ from tools.simulation.plan import Fault, Plan, Step
 PROFILES: Final = ("aimed",)
 
 _STRATEGIES: Final = ("duplicated", "dynamic", "aggregated")
+_CLUSTERS: Final = ("m0", "m1", "m2", "m3")
+_FAILURES: Final = ("SchedulerError", "NoClusterFit", "Unschedulable")
 _BEGIN: Final = 20.0
 """Seconds until one process leads and the bindings are placed."""
 _END: Final = 120.0
@@ -77,8 +83,8 @@ class _Aimed(AimedPlan):
 
     def plan(self) -> Plan:
         draw = self._draw
-        for index in range(4):
-            self._step(0.0, "put_cluster", name=f"m{index}", region=REGIONS[index % 2], cpu=200)
+        for index, name in enumerate(_CLUSTERS):
+            self._step(0.0, "put_cluster", name=name, region=REGIONS[index % 2], cpu=200)
         for name in self._names:
             strategy, region = draw.choice(_STRATEGIES), draw.choice(("", *REGIONS))
             replicas = draw.randrange(1, 9)
@@ -88,7 +94,8 @@ class _Aimed(AimedPlan):
             )  # fmt: skip
         aims: tuple[Callable[[float], None], ...] = (
             self._newer_spec, self._two_patches, self._just_decided, self._new_leader, self._watches,
-            self._new_cluster, self._stop,
+            self._new_cluster, self._stop, self._terms, self._unjoin, self._failed,
+            self._late,
         )  # fmt: skip
         aim, at = aims[int(self._seed) % len(aims)], _BEGIN
         while at < _END - 15:
@@ -186,6 +193,40 @@ class _Aimed(AimedPlan):
         self._step(at + 0.1, "put_cluster", name=name, region=self._draw.choice(REGIONS), cpu=200)
         self._step(at + 0.2, "place_binding", name=self._draw.choice(self._names), cluster=name)
         self._disturb(at + 0.3, 2)
+
+    def _taint(self, at: float, clusters: Sequence[str], *, tainted: bool) -> None:
+        for cluster in clusters:
+            self._step(at, "taint_cluster", name=cluster, tainted=tainted)
+
+    def _create(self, at: float, strategies: Sequence[str], *, least: int = 1, **more: Any) -> None:
+        strategy, replicas = self._draw.choice(strategies), self._draw.randrange(least, 6)
+        self._step(at, "create_binding", name=f"n{int(at)}", replicas=replicas, strategy=strategy, **more)
+
+    def _terms(self, at: float) -> None:
+        first = _CLUSTERS[::2]
+        self._taint(at, first, tainted=True)
+        self._aim(at + 0.4, "placed", "kill_leader")
+        self._create(at + 0.5, _STRATEGIES, terms=list(REGIONS))
+        self._taint(at + 1.5, first, tainted=False)
+
+    def _failed(self, at: float) -> None:
+        self._taint(at, _CLUSTERS, tainted=True)
+        self._aim(at + self._draw.choice((0.4, 1.5)), "placed", "kill_leader")
+        self._create(at + 0.5, _STRATEGIES[1:], least=0, cpu="1")
+        self._taint(at + 1.6, _CLUSTERS, tainted=False)
+
+    def _late(self, at: float) -> None:
+        self._disturb(at, 2)
+        reason, delay = self._draw.choice(_FAILURES), self._draw.choice((0.0, 0.05, 1.0))
+        self._aim(at, "reported", "report_late", delay=delay, reason=reason)
+
+    def _unjoin(self, at: float) -> None:
+        cluster = self._draw.choice(_CLUSTERS[1:])
+        self._faults.append(Fault(kind="slow", start=at, end=at + 3, requests="PATCH .*bindings", value=1.0))
+        self._aim(at, "in flight", "unjoin_by_force", delay=self._draw.uniform(0.001, 0.8), cluster=cluster)
+        self._create(at + 0.1, _STRATEGIES[1:])
+        if self._draw.random() < 0.5:
+            self._step(at + 5, "put_cluster", name=cluster, region=REGIONS[int(cluster[1:]) % 2], cpu=200)
 
     def _stop(self, at: float) -> None:
         self._setup["stops_within"] = _STOPS_WITHIN

@@ -4,7 +4,8 @@
 - ``fail_back``: clusters of the first affinity term fail and recover.
 
 Each seed aims at one thing, because everything at once hides what is rare: answers that are lost while watches are
-late, moves that follow each other within a window, a leader that ends between two moves, and so on. Faults are those of
+late, moves that follow each other within a window, a leader that ends between two moves, and so on. With ``guard``, clusters
+go or are not Ready for seconds in the middle of moves, bindings have histories, and deletions hang. Faults are those of
 the profile ``calm``, after the bindings have settled. Restores, wrong clocks and a Lease that is taken by force are left
 out: with them two schedulers may spend a budget, or moves are forgotten.
 """
@@ -36,6 +37,7 @@ _FIRST: Final = ("m0", "m2")
 _PURGE_MODES: Final = ("", "", "", "Gracefully", "Directly")
 _TOLERATED: Final = (0, 0, 0, 15, math.inf)
 """For how many seconds a binding tolerates taints."""
+_HISTORIES: Final = ("", "", "", "old", "old", "old", "future", "unreadable")
 _AIMS: Final = ("bursts", "lost answers", "quick bursts", "leaders", "nowhere", "last copies", "tasks")
 
 
@@ -50,6 +52,9 @@ class _Guarded:
         self._base = base
         self._draw = Random(f"{base.seed}:{base.profile}:guard")
         self._draw_kinds = Random(f"{base.seed}:{base.profile}:kinds")
+        self._draw_faults = Random(f"{base.seed}:{base.profile}:faults")
+        self._bursts: list[tuple[float, str]] = []
+        """When policies begin to select a region."""
         self._steps: list[Step] = []
         self._faults: list[Fault] = []
         self._processes = base.processes
@@ -96,6 +101,7 @@ class _Guarded:
         more |= {
             "purge_mode": kinds.choice(_PURGE_MODES),
             "tolerations": tolerations(kinds.choice(_TOLERATED)),
+            "history": self._draw_faults.choice(_HISTORIES),
         }
         self._step(
             draw.uniform(1, 5),
@@ -132,9 +138,32 @@ class _Guarded:
             at, name = draw.uniform(20, self._end - 40), f"m{draw.randrange(4)}"
             self._step(at, "make_sick", name=name, sick=True)
             self._step(at + draw.uniform(10, 30), "make_sick", name=name, sick=False)
-        return {"guard": self._args(aim)}
+        args = self._args(aim)
+        self._add_faults(is_graceful=args["graceful"]["enabled"])
+        return {"guard": args}
+
+    def _add_faults(self, *, is_graceful: bool) -> None:
+        """Let clusters go and be not Ready in the middle of moves, and deletions hang before."""
+        draw = self._draw_faults
+        if draw.random() < 0.4:
+            at, region = draw.choice(self._bursts)
+            left = [index for index in range(4) if REGIONS[index % 2] != region]
+            self._step(at + draw.uniform(-2, 6), "delete_cluster", name=f"m{draw.choice(left)}")
+        if draw.random() < 0.4:
+            at, _ = draw.choice(self._bursts)
+            begin, end = at + draw.uniform(-1, 2), at + draw.uniform(2, 6)
+            for index in range(4):
+                self._step(begin, "set_ready", name=f"m{index}", ready=False)
+                self._step(end, "set_ready", name=f"m{index}", ready=True)
+        if is_graceful and draw.random() < 0.5:
+            at, _ = draw.choice(self._bursts[:2])
+            for name in ("d0", "d1"):
+                self._create(name, "", region="north")
+                # After the stamps of this burst, and for longer than a minute before another one.
+                self._step(at + draw.uniform(4, 12), "hang_deletion", name=name)
 
     def _burst(self, at: float, region: str) -> None:
+        self._bursts.append((at, region))
         for policy in POLICIES:
             strategy = self._draw.choice(("duplicated", "dynamic", "aggregated"))
             begin = at + self._draw.uniform(0, 3)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
+from karmada_scheduler.api.own_annotations import LAST_MOVE
 from tools.simulation.environment import START
 
 Object = Mapping[str, Any]
@@ -77,16 +78,34 @@ def tolerates_for_ever(found: Object) -> bool:
 def moved_by(
     before: Object, old: Mapping[str, int], new: Mapping[str, int], deleted: AbstractSet[str]
 ) -> tuple[int, bool]:
-    """Return how many replicas a write takes off clusters that were never deleted, and whether that is a move."""
+    """Return how many replicas a write certainly moves off clusters that were never deleted, and whether that is a move.
+
+    A scheduler may not know yet that a cluster was deleted. What it takes for a scale-down is no move then.
+    """
     leaving = old.keys() - new.keys() - deleted
     scheduling = before["spec"]["placement"].get("replicaScheduling") or {}
     if not before["spec"].get("replicas"):
         return 0, bool(leaving)
     if scheduling.get("replicaSchedulingType") == "Duplicated":
         return sum(old[name] for name in leaving), bool(leaving)
-    less = sum(max(0, count - new.get(name, 0)) for name, count in old.items() if name not in deleted)
-    moved = max(0, less - max(0, sum(old.values()) - sum(new.values())))
+    there = {name: count for name, count in old.items() if name not in deleted}
+    moved = min(_moved(there, new), _moved(old, new))
     return moved, moved > 0
+
+
+def _moved(old: Mapping[str, int], new: Mapping[str, int]) -> int:
+    """Return the replicas that go to other clusters; those that only end are none."""
+    less = sum(max(0, count - new.get(name, 0)) for name, count in old.items())
+    return max(0, less - max(0, sum(old.values()) - sum(new.values())))
+
+
+def is_recorded(write: Written) -> bool:
+    """Return whether a move was written with a record of its own: the scheduler counts it."""
+    texts = [
+        ((each or {}).get("metadata", {}).get("annotations") or {}).get(LAST_MOVE)
+        for each in (write.before, write.after)
+    ]
+    return texts[1] is not None and texts[0] != texts[1]
 
 
 def decided_at(write: Written, annotation: str, time_in: Callable[[Any], str]) -> float:

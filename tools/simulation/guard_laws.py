@@ -2,6 +2,7 @@
 
 - ``kept``: a placement is not emptied while one of its clusters exists.
 - ``within budget``: in no window more moves than a budget allows; no more bindings leave gracefully at once.
+- ``exempt``: a move that harms nothing healthy has no record, so that it uses up no budget.
 - ``graceful``: with graceful moves, each cluster that a move leaves has an eviction task in the same write, unless two copies
   must not run at the same time.
 - ``ready first``: with graceful moves, a generation is observed when all targets have been ready.
@@ -11,7 +12,8 @@
 - ``returns at once``: no more returns are under way than allowed.
 
 Both count a move from its decision on, which is in the annotation of the move. A move is judged if it certainly needed a
-budget: what it left was healthy for longer than any watch is late, and no cluster of it was ever deleted.
+budget: it takes something off clusters that were never deleted, and on one of these it was healthy for longer than any
+watch is late. That a cluster was not Ready for a moment, or another one is being deleted, makes no difference.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from tools.simulation.guard_history import (
     decided_at,
     healthy_in,
     is_exclusive,
+    is_recorded,
     moved_by,
     ready_in,
     seconds_of,
@@ -40,8 +43,8 @@ from tools.simulation.guard_history import (
 
 UNSEEN_SECONDS: Final = 8.0
 """How long a change of a cluster may be unknown in plans without late watches."""
-SCAN_SECONDS: Final = 60.0
-"""How old the totals of replicas may be that percentages refer to."""
+LOST_SECONDS: Final = 60.0
+"""For how long a cluster must not be Ready so that nothing is healthy there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +56,7 @@ class _Move:
     scopes: frozenset[tuple[str, str]]
     identity: str
     is_judged: bool
+    counts: bool
     is_exclusive: bool
 
 
@@ -62,7 +66,8 @@ class _History:
 
     healthy: frozenset[str] = frozenset()
     healthy_since: float = 0.0
-    any_healthy_since: float = float("inf")
+    since: dict[str, float] = field(default_factory=dict)
+    """Since when each of these clusters reports it healthy."""
     left: float = 0.0
     """When it left the first term."""
     returns: list[float] = field(default_factory=list)
@@ -104,6 +109,7 @@ class GuardLaws:
         self._totals: list[tuple[float, Mapping[tuple[str, str], int]]] = []
         self._clusters: dict[str, Object] = {}
         self._deleted: set[str] = set()
+        self._not_ready: dict[str, float] = {}
         self._closed: dict[str, list[list[float]]] = {}
         self._budgets: Sequence[Object] = guard.get("budgets") or ()
         self._is_graceful: bool = (guard.get("graceful") or {}).get("enabled", False)
@@ -114,6 +120,10 @@ class GuardLaws:
             self._deleted.add(name)
         if after is not None:
             self._clusters[name] = after
+        if _is_ready(after):
+            self._not_ready.pop(name, None)
+        else:
+            self._not_ready.setdefault(name, at)
         regions = {each["metadata"]["labels"]["region"] for each in self._clusters.values()}
         for region in regions:
             is_open = any(
@@ -151,8 +161,7 @@ class GuardLaws:
                 for name in targets.keys() & (ready.keys() | history.ready.keys())
             }
             if healthy != history.healthy:
-                if bool(healthy) != bool(history.healthy):
-                    history.any_healthy_since = write.at if healthy else float("inf")
+                history.since = {name: history.since.get(name, write.at) for name in healthy}
                 history.healthy, history.healthy_since = healthy, write.at
             if history.is_returning and not self._is_returning(write.after):
                 history.is_returning = False
@@ -188,15 +197,21 @@ class GuardLaws:
         assert write.before is not None
         assert write.after is not None
         assert write.sent is not None
-        leaving = old.keys() - new.keys()
+        leaving = old.keys() - new.keys() - self._deleted
         moved, is_move = moved_by(write.before, old, new, self._deleted)
         if not is_move:
             return
         decided = decided_at(write, LAST_MOVE, lambda found: found["moves"][-1]["at"])
-        is_judged = (
-            history.any_healthy_since <= decided - self._late_seconds
-            and not (old.keys() | history.healthy) & self._deleted
+        is_judged = any(
+            since <= decided - self._late_seconds and self._is_there(name, decided)
+            for name, since in history.since.items()
         )
+        if (
+            not history.healthy
+            and history.healthy_since <= decided - self._late_seconds
+            and is_recorded(write)
+        ):
+            self._add("exempt", f"{write.id} was healthy nowhere, and its move counts")
         move = _Move(
             write.id,
             decided,
@@ -205,6 +220,7 @@ class GuardLaws:
             self._scopes(write.id, write.before),
             write.identity,
             is_judged,
+            is_judged or is_recorded(write),
             is_exclusive(write.before),
         )
         self._check_budgets(move)
@@ -232,12 +248,20 @@ class GuardLaws:
                 self._add("graceful", f"{write.id} leaves {sorted(leaving - tasks)} at once")
             return
         last = self._guard.get("lastHealthyCopy") or {}
-        leaves_last = bool(history.healthy & leaving) and not history.healthy & new.keys()
+        there = {name for name in history.healthy if self._is_there(name, decided)}
+        leaves_last = bool(there & leaving) and not history.healthy & new.keys()
         if is_steady and last.get("enabled", True) and leaves_last:
             held = json.loads((write.before["metadata"].get("annotations") or {}).get(HELD, "null"))
             since = decided if held is None else seconds_of(held["since"])
             if decided - since < last.get("maxWaitSeconds", 600) - 0.01:
                 self._add("last copy", f"{write.id} leaves {sorted(leaving)} after {decided - since:.1f} s")
+
+    def _is_there(self, name: str, at: float) -> bool:
+        """Return whether a cluster was never deleted, and was Ready or not for long."""
+        return (
+            name not in self._deleted
+            and at - self._not_ready.get(name, at) < LOST_SECONDS - self._late_seconds
+        )
 
     def _check_budgets(self, move: _Move, added: _Move | None = None) -> None:
         for budget in self._budgets:
@@ -253,6 +277,7 @@ class GuardLaws:
             each
             for each in self._moves
             if each is not move
+            and each.counts
             and scope in each.scopes
             and each.decided <= move.decided
             and (each.decided > move.decided - window or each.accepted > move.decided)
@@ -265,11 +290,9 @@ class GuardLaws:
             self._add("within budget", f"{name}: {len(others)} others of {budget['bindings']} bindings")
         used, most = sum(each.replicas for each in others), budget.get("replicas")
         if "percent" in budget:
-            known = [
-                totals.get(scope, 0)
-                for at, totals in self._totals
-                if at > move.decided - SCAN_SECONDS - self._late_seconds
-            ]
+            begin = move.decided - self._late_seconds
+            known = [totals.get(scope, 0) for at, totals in self._totals if at >= begin]
+            known += [totals.get(scope, 0) for at, totals in self._totals if at < begin][-1:]
             share = max(1, max(known or [0]) * budget["percent"] // 100)
             most = share if most is None else min(most, share)
         if most is not None and others and used + move.replicas > most:
@@ -281,6 +304,8 @@ class GuardLaws:
                 if one != move.id
                 and scope in self._scopes(one, found)
                 and self._own_tasks(found)
+                and LAST_MOVE in (found["metadata"].get("annotations") or {})
+                and not found["metadata"].get("deletionTimestamp")
                 and self._decided_before(one, move)
             ]
             if len(leaving) >= budget["atOnce"]:
@@ -346,3 +371,8 @@ class GuardLaws:
         policy = labels.get(POLICY_ID_LABEL) or labels.get(CLUSTER_POLICY_ID_LABEL)
         scopes = {("profile", ""), ("namespace", one[1])}
         return frozenset(scopes | ({("policy", policy)} if policy else set()))
+
+
+def _is_ready(cluster: Object | None) -> bool:
+    conditions = ((cluster or {}).get("status") or {}).get("conditions") or ()
+    return all(each["status"] == "True" for each in conditions if each["type"] == "Ready")

@@ -57,12 +57,14 @@ class HarmLaw:
         """Judge a write of clusters."""
         assert write.before is not None  # schedulers patch
         assert write.after is not None
-        before, after = orjson.loads(write.before), targets_of(orjson.loads(write.after))
+        before, after = self._in_its_term(orjson.loads(write.before)), targets_of(orjson.loads(write.after))
         if read_binding(write.before) is None:
             self._add("no harm", f"{write.key}: is unreadable, and was written")
         elif not self._keeps(targets_of(before), after) and not self._fits_a_state(before, after):
             if self._lacks_unused_clusters(before, after):
                 self._accepted["clusters that no binding has are missing"] += 1
+            elif self._fits_a_state(_without_own_tasks(before, after), after):
+                self._accepted["a graceful move is cancelled"] += 1
             elif self._lacks_scores(before, after):
                 self._accepted["an extender failed to score"] += 1
             elif any(
@@ -74,6 +76,37 @@ class HarmLaw:
                 self._add(
                     "no harm", f"{write.key}: {targets_of(before)} -> {after} fits no state of the clusters"
                 )
+
+    def lost_term(self, manifest: Any) -> str:
+        """Return that a binding has the wrong affinity term in its status; "" if it does not."""
+        name = (manifest.get("status") or {}).get("schedulerObservingAffinityName") or ""
+        terms = self._terms_of_targets(manifest)
+        return f"has the term {name!r}, its clusters are of {terms}" if terms and name not in terms else ""
+
+    def _in_its_term(self, manifest: Any) -> Any:
+        """Return a binding with the affinity term of its clusters, if its status has the one before.
+
+        The leader that has chosen the clusters may have ended before it has written the status.
+        """
+        if not self.lost_term(manifest):
+            return manifest
+        name = self._terms_of_targets(manifest)[0]
+        return {**manifest, "status": {**manifest["status"], "schedulerObservingAffinityName": name}}
+
+    def _terms_of_targets(self, manifest: Any) -> list[str]:
+        """Return the affinity terms that have selected all clusters of a binding at some time, those of now first."""
+        binding = Binding.from_manifest(manifest)
+        terms = () if binding.spec.placement is None else binding.spec.placement.cluster_affinities
+        if not terms or not binding.spec.clusters:
+            return []
+        found: dict[str, None] = {}
+        for clusters, _ in self.cluster_states():
+            chosen = [each for each in clusters if each.name in binding.spec.target_names]
+            if len(chosen) == len(binding.spec.target_names):
+                found |= {
+                    term.affinity_name: None for term in terms if all(map(term.affinity.matches, chosen))
+                }
+        return [*found]
 
     def _fits_a_state(self, before: Any, after: Targets) -> bool:
         """Return whether the clusters are what is decided about a binding for any clusters that were stored."""
@@ -140,3 +173,14 @@ class HarmLaw:
             return True
         lists = self._run.faults.hits["partial_list", "LIST clusters"]
         return lists > 0 and all(after.get(name, -1) >= count for name, count in before.items())
+
+
+def _without_own_tasks(before: Any, after: Targets) -> Any:
+    """Return a binding without the eviction tasks of its scheduler for its new clusters, which PlacementGuard cancels."""
+    spec = before["spec"]
+    kept = [
+        each
+        for each in spec.get("gracefulEvictionTasks") or ()
+        if each.get("producer") != spec["schedulerName"] or each["fromCluster"] not in after
+    ]
+    return {**before, "spec": {**spec, "gracefulEvictionTasks": kept}}

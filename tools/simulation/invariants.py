@@ -4,12 +4,14 @@ During a run, with facts of the API server alone:
 
 - ``guarded``: each write to a binding names the resourceVersion that it was computed from.
 - ``fenced``: no write is accepted after another process holds the Lease, unless it was sent within the old term; and none
-  is sent by a process that cannot know that it still leads.
+  is sent by a process that cannot know that it still leads. None takes or releases the Lease of another that has not
+  expired.
 - ``polite``: no process repeats a request without a pause.
 - ``no harm``: each change of a binding's clusters is what the decision core gives for clusters that were stored at some
   time. A list without its clusters, or an error, never was.
 
 - ``estimated``, ``no overcommit``, ``in time``: see ``answer_laws``.
+- ``by priority``: see ``priority_law``.
 - ``stops``: a process ends soon after a signal, in runs whose faults do not keep it from that (profile ``aimed``).
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
@@ -30,20 +32,18 @@ from __future__ import annotations
 import logging
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import orjson
 
+from karmada_pyscheduler.client.http_connection import Response
+from karmada_pyscheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.client.http_connection import Response
 from karmada_scheduler.core.condition import UNSCHEDULABLE as UNSCHEDULABLE_REASON
 from karmada_scheduler.core.requeue_rules import is_claimed
-from karmada_scheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from tools.apiserver_model import BY_NAME, Write
 from tools.manifests import targets_of
 from tools.simulation import at_rest
@@ -53,13 +53,13 @@ from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, read_binding
 from tools.simulation.environment import START
 from tools.simulation.flat import growing, sizes_of
-from tools.simulation.former_leaders import FormerLeaders
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.guard_history import LATE_SECONDS, Written
 from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
 from tools.simulation.harm_law import HarmLaw
-from tools.simulation.lost_keys import Missed, is_left_on_deleted, missed_keys
+from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
+from tools.simulation.priority_law import PriorityLaw
 from tools.simulation.rules import (
     MOST_REQUESTS_AT_REST,
     MOST_REQUESTS_PER_SECOND,
@@ -91,6 +91,7 @@ class Judge:
         scheduler_writes: The number of accepted writes of schedulers to bindings.
         measured: How often the sizes of containers were noted.
         accepted: How often each exception from the invariants was used.
+        priorities: Judges the order in which keys are taken.
     """
 
     def __init__(self, run: Run) -> None:
@@ -99,7 +100,6 @@ class Judge:
         self.scheduler_writes = 0
         self.measured = 0
         self.accepted: Counter[str] = Counter()
-        self._former_leaders = FormerLeaders()
         self._checked = 0
         self._terms: list[_Term] = [_Term("", 0.0, 0.0)]
         self._renewed: dict[str, float] = {}
@@ -113,6 +113,8 @@ class Judge:
         self._core = DecisionCore(run.setup)
         self._harm = HarmLaw(run, self._core, self.accepted, self.add)
         self._answers = AnswerLaws(run, self._core, self._harm, self.add)
+        self.priorities: Final = PriorityLaw(run.setup, self.add)
+        self._lease_written = -math.inf
         self._placed: dict[BindingKey, Placed] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
@@ -182,7 +184,6 @@ class Judge:
             if write.kind.endswith("Binding") and sent is not None:
                 self.scheduler_writes += 1
                 self._check_fence(write, sent)
-                self._former_leaders.on_write(write, sent.identity)
                 if write.subresource == "":
                     placed = Placed.of(sent.identity, write)
                     self._placed[BindingKey(write.kind, *write.key)] = placed
@@ -204,12 +205,20 @@ class Judge:
         now = self._run.simulation.now
         if sent is None:
             self._forced_at = now
+        else:
+            self._check_taken(write, sent)
+        self._lease_written = now
         self._terms.append(_Term(holder, now, sent.at if sent is not None else now))
         if sent is not None and holder == sent.identity:
             self._renewed[holder] = max(self._renewed.get(holder, 0.0), sent.at)
-            leader = self._run.leader()
-            if leader is not None and leader.application is not None:
-                self._former_leaders.on_lead(holder, leader.application.state.bindings)
+
+    def _check_taken(self, write: Write, sent: Sent) -> None:
+        """Judge a write of a Lease that another process may hold."""
+        held = orjson.loads(write.before)["spec"] if write.before is not None else {}
+        holder, age = held.get("holderIdentity") or "", self._run.simulation.now - self._lease_written
+        if holder not in ("", sent.identity) and age < held["leaseDurationSeconds"]:
+            text = f"{sent.identity} writes the Lease of {holder}, which was renewed {age:.1f} s ago"
+            self.add("fenced", text)
 
     def _check_fence(self, write: Write, sent: Sent) -> None:
         holder = self._terms[-1].holder
@@ -261,8 +270,7 @@ class Judge:
             if process.application is None:
                 continue
             before = self._missed.get(process.name, {})
-            is_left = partial(self._former_leaders.is_left, leader=process.identity)
-            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup, is_left)
+            missed = self._missed[process.name] = missed_keys(process.application, self._run.setup)
             for key, version in missed.items():
                 if (
                     before.get(key) == version == self._stored_version(key)
@@ -325,15 +333,13 @@ class Judge:
             manifest = orjson.loads(raw)
             if unreadable.intersection(targets_of(manifest)):
                 continue
+            if problem := self._harm.lost_term(manifest):
+                self.add("converged", f"{binding.key.display}: {problem}")
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
             if not all(problems):
                 continue
             if self._waits_for_capacity(binding):
                 self.accepted["a binding waits for capacity"] += 1
-            elif is_left_on_deleted(binding, found):
-                self.accepted["a deleted cluster is selected by no affinity"] += 1
-            elif self._has_left_condition(binding, states):
-                self.accepted["a former leader has left a condition"] += 1
             elif self._harm.has_failed_to_score and not all(
                 self._core.problem_of(manifest, clusters, extenders_score=False) for clusters in states
             ):
@@ -341,14 +347,6 @@ class Judge:
                 self.accepted["an extender failed to score"] += 1
             else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
-
-    def _has_left_condition(self, binding: Binding, states: Iterable[Sequence[Cluster]]) -> bool:
-        """Return whether all but the condition is right, and a former leader has left that."""
-        leader = self._run.leader()
-        if leader is None or not self._former_leaders.is_left(binding, leader.identity):
-            return False
-        fits_nowhere = self._former_leaders.knew_it_fits_nowhere(binding, leader.identity)
-        return any(self._core.places(binding, clusters, may_fit_nowhere=fits_nowhere) for clusters in states)
 
     def _waits_for_capacity(self, binding: Binding) -> bool:
         """Return whether the leader will try a binding again that found too little capacity.

@@ -29,6 +29,34 @@ _RESOLUTION: Final = 1e-6
 """Seconds. A timer that is due within this time fires; sums of floats lose more than nothing."""
 
 
+class MachineClock:
+    """The monotonic clock of a machine: it stands still while the machine is suspended.
+
+    Attributes:
+        behind: Seconds by which it is behind virtual time, from the end of the last suspension on.
+        wakes_at: When the last suspension ends, in virtual time.
+    """
+
+    def __init__(self, clock: Callable[[], float]) -> None:
+        """Run with virtual time."""
+        self._clock = clock
+        self.behind = 0.0
+        self.wakes_at = -math.inf
+
+    def __call__(self) -> float:
+        """Return seconds."""
+        return max(self._clock(), self.wakes_at) - self.behind
+
+    def reaches(self, when: float) -> float:
+        """Return the virtual time at which it has reached ``when``; a little later, as sums of floats lose something."""
+        return when + self.behind + _RESOLUTION / 2 if self.behind else when
+
+    def suspend(self, seconds: float) -> None:
+        """Stand still for some seconds from now on; to be called while it runs."""
+        self.wakes_at = self._clock() + seconds
+        self.behind += seconds
+
+
 class _NoSelector:
     """A selector without files, which never waits."""
 
@@ -42,8 +70,8 @@ class _NoSelector:
 class EventLoop(asyncio.BaseEventLoop):
     """An event loop that is stepped from outside. It has no files, no sockets and no threads."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        """Use a clock in seconds."""
+    def __init__(self, clock: MachineClock) -> None:
+        """Use the clock of a machine."""
         super().__init__()
         self._virtual_clock = clock
         self._clock_resolution = _RESOLUTION
@@ -53,7 +81,7 @@ class EventLoop(asyncio.BaseEventLoop):
         return self._virtual_clock()
 
     def due_at(self) -> float:
-        """Return the time at which the next callback is due, in the past if one is ready, infinity if there is none."""
+        """Return the virtual time at which the next callback is due, in the past if one is ready, infinity if there is none."""
         private = cast("Any", self)
         if private._ready:
             return -math.inf
@@ -61,7 +89,9 @@ class EventLoop(asyncio.BaseEventLoop):
             # _run_once does the same; here it has to happen before, so that a cancelled timer wakes nobody.
             private._timer_cancelled_count -= 1
             heapq.heappop(private._scheduled)._scheduled = False
-        return float(private._scheduled[0].when()) if private._scheduled else math.inf
+        if not private._scheduled:
+            return math.inf
+        return self._virtual_clock.reaches(private._scheduled[0].when())
 
     def step(self) -> None:
         """Run the callbacks that are due; an exception that ends a real loop is raised here."""

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from typing import Final
 
+from karmada_pyscheduler.app.application import Application
+from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.app.application import Application
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
-from karmada_scheduler.scheduler.state import SchedulerState
 from tools.simulation.setup import Setup
 
 CHECK_SECONDS: Final = 2.0
@@ -22,29 +21,12 @@ Missed = dict[BindingKey, str]
 """Keys that are not held, with the resourceVersions of their bindings."""
 
 
-def missed_keys(application: Application, setup: Setup, is_left: Callable[[Binding], bool]) -> Missed:
-    """Return the keys of a process that its queue should hold and does not.
-
-    ``is_left`` returns whether a former leader has left the condition of a binding.
-    """
+def missed_keys(application: Application, setup: Setup) -> Missed:
+    """Return the keys of a process that its queue should hold and does not."""
     if not application.is_filled:
         return {}
     state = application.state
-    return {
-        each.key: each.resource_version
-        for each in _not_held(state, setup)
-        if _needs(each, state, setup, is_left)
-    }
-
-
-def is_left_on_deleted(binding: Binding, clusters: Iterable[Cluster]) -> bool:
-    """Return whether a binding is on clusters that are being deleted, none of which its affinity selects.
-
-    Such a cluster had other labels or fields when it was chosen. Its deletion enqueues the bindings that select it, as with
-    karmada-scheduler, so this one stays until it changes.
-    """
-    left = [each for each in clusters if each.deleting and each.name in binding.spec.target_names]
-    return bool(left) and not any(requeue_rules.is_affected(binding, each) for each in left)
+    return {each.key: each.resource_version for each in _not_held(state, setup) if _needs(each, state, setup)}
 
 
 def _not_held(state: SchedulerState, setup: Setup) -> Iterator[Binding]:
@@ -58,20 +40,18 @@ def _not_held(state: SchedulerState, setup: Setup) -> Iterator[Binding]:
             yield binding
 
 
-def _needs(binding: Binding, state: SchedulerState, setup: Setup, is_left: Callable[[Binding], bool]) -> bool:
+def _needs(binding: Binding, state: SchedulerState, setup: Setup) -> bool:
     condition = binding.status.condition(SCHEDULED_CONDITION) or {}
     # The generation of a graceful move is observed when the workload is ready.
     leaves = any(each.producer in setup.names for each in binding.spec.graceful_eviction_tasks)
     is_observed = leaves or binding.status.scheduler_observed_generation == binding.generation
-    found = classify(binding, terminating=state.clusters.terminating, gates=setup.gates)
+    found = classify(binding, is_gone=state.clusters.is_gone, gates=setup.gates)
+    if found.type is ScheduleType.AVOID and binding.spec.clusters and condition.get("status") != "True":
+        return True
     if condition.get("reason") == NO_CLUSTER_FIT:  # it waits for an event, outside the queue
         return False
-    if found.type is ScheduleType.AVOID:
-        # A leader that ended between its two patches leaves the condition of an earlier failure
-        # (docs/decisions/0015-results-before-statuses.md).
-        return not is_observed
     if not is_observed:
-        return not is_left(binding)
-    if not found.is_routine:
-        return not is_left_on_deleted(binding, state.clusters)
-    return condition.get("status") != "True" and not is_left(binding)
+        return True
+    if found.type is ScheduleType.AVOID:
+        return False
+    return not found.is_routine or condition.get("status") != "True"

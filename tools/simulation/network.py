@@ -11,8 +11,8 @@ from random import Random
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from karmada_scheduler.client.http_connection import Response
-from karmada_scheduler.client.identity import Identity
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
+from karmada_pyscheduler.client.identity import Identity
 from tools.apiserver_model import ApiServerModel, Request, Watch
 from tools.simulation.faults import Fate, Faults, kind_of, value_of
 from tools.simulation.front_ends import FrontEnds
@@ -200,13 +200,14 @@ class SimulatedTransport:
         self._network = network
         self._process = process
 
-    async def request(
-        self, method: str, path: str, *, headers: Mapping[str, str], body: bytes = b"", timeout: float
-    ) -> Response:
-        request = _request(method, path, headers, body, self._process.identity)
+    async def request(self, outgoing: OutgoingRequest) -> Response:
+        outgoing.before_send()
+        request = _request(
+            outgoing.method, outgoing.target, outgoing.headers, outgoing.body, self._process.identity
+        )
         front_ends, index = self._network.front_ends, self._process.index
         response = self._send(request, lambda: front_ends.handle(index, request))
-        async with asyncio.timeout(timeout):
+        async with asyncio.timeout(outgoing.timeout):
             return await response
 
     @asynccontextmanager

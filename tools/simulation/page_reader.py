@@ -15,22 +15,29 @@ import orjson
 
 from karmada_advisor.cli.web.watched import POLICIES, Surroundings
 from karmada_advisor.cli.web.watching import Watcher
-from karmada_advisor.sources.watchable import KindsFound
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.watchable import KindsFound
 from karmada_advisor.web.index import BindingIndex
+from karmada_pyscheduler.client.connection import Connection
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.client.connection import Connection
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.environment import Machine
-from tools.simulation.loop import EventLoop
+from tools.simulation.loop import EventLoop, MachineClock
 from tools.simulation.network import Network
 from tools.simulation.simulation import Simulation
 
 _REFRESH_SECONDS: Final = 10.0
 _FLAGS: Final = argparse.Namespace(
-    kubeconfig="", context="", kubeconfig_cluster="", user="", refresh=_REFRESH_SECONDS, request_timeout=5.0
+    kubeconfig="",
+    context="",
+    kubeconfig_cluster="",
+    user="",
+    refresh=_REFRESH_SECONDS,
+    request_timeout=5.0,
+    taint_policies=(),
 )
 
 
@@ -38,7 +45,7 @@ class _Watcher(Watcher):
     """The page's watches over the simulated network."""
 
     def __init__(self, machine: Machine, clock: Callable[[], float]) -> None:
-        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock)
+        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock, rules=Rules())
         self._machine = machine
 
     async def connect(self) -> Connection:
@@ -70,10 +77,12 @@ class PageReader:
         self.identity = self.name = f"page_{start}"
         self.is_dead = False
         self.errors: list[str] = []
-        self._loop = EventLoop(simulation.clock)
+        clock = MachineClock(simulation.clock)
+        self._loop = EventLoop(clock)
         self._loop.set_exception_handler(self._on_error)
         machine = Machine(
-            clock=simulation.clock,
+            clock=clock,
+            boot_clock=simulation.clock,
             main=self._loop,
             supervisor=self._loop,
             transport=network.transport(self),
@@ -91,7 +100,7 @@ class PageReader:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self.watcher.keep_reading())
             while True:
-                self.watcher.seen()
+                self.watcher.note_request()
                 await asyncio.sleep(2 * _REFRESH_SECONDS)
 
     def loops(self) -> Iterator[tuple[EventLoop, float]]:

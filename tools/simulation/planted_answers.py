@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from karmada_scheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
+from karmada_pyscheduler.estimator import session
+from karmada_pyscheduler.estimator.session import EstimatorResponse
 from karmada_scheduler.binding_cycle.result import AttemptOutcome
-from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.estimator import session
-from karmada_scheduler.estimator.session import EstimatorResponse
 from karmada_scheduler.structs import replace
 from tools.simulation.planted_bugs import Patches, PlantedBug, plants
 

@@ -9,20 +9,20 @@ from typing import Any, Final
 from karmada_advisor.cli.web.watched import WatchedFleet
 from karmada_advisor.cli.web.watching import Watcher
 from karmada_advisor.web.index import BindingIndex
+from karmada_pyscheduler.estimator.accurate import AccurateEstimator
+from karmada_pyscheduler.extenders.http_extender import HttpExtender
+from karmada_pyscheduler.informer.workloads.metadata_store import MetadataStore
+from karmada_pyscheduler.records.record_store import RecordStore
+from karmada_pyscheduler.records.recorder import Recorder
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core import schedule
-from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.framework.cycle import Cycle
-from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
+from karmada_scheduler.framework.runtime.extenders import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.runtime.filtering import FilterRunner
 from karmada_scheduler.framework.scheduling_points import FilterContext
-from karmada_scheduler.informer.workloads.metadata_store import MetadataStore
-from karmada_scheduler.records.record_store import RecordStore
-from karmada_scheduler.records.recorder import Recorder
 from tools.simulation.planted_bugs import Patches, PlantedBug, plants
 
 BREADTH_BUGS: Final[list[PlantedBug]] = []
@@ -164,7 +164,7 @@ def _workloads_that_come_are_dropped() -> Patches:
 def _first_record_stays() -> Patches:
     original = RecordStore.put
 
-    def put(self: RecordStore, key: Any, record: Any, *, reserved: int = 0) -> int:
-        return 0 if self.get(key) is not None else original(self, key, record, reserved=reserved)
+    def put(self: RecordStore, key: Any, record: Any) -> int:
+        return 0 if self.get(key) is not None else original(self, key, record)
 
     yield RecordStore, "put", put

@@ -13,24 +13,25 @@ from functools import partial
 from typing import Any, Final
 from unittest.mock import patch
 
-from karmada_scheduler.binding_cycle.cycle import BindingCycle
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.cache.store import Store
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.karmada import KarmadaClient
+from karmada_pyscheduler.client.leader import Elector
+from karmada_pyscheduler.informer import reflector
+from karmada_pyscheduler.informer.cluster_lists import ClusterLists
+from karmada_pyscheduler.informer.event_handlers import EventHandlers
+from karmada_pyscheduler.informer.relist import Relister
+from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.scheduler.failure_handler import FailureHandler
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome
-from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_scheduler.binding_cycle.writer import BindingWriter
-from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.cache.store import Store
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.leader import Elector
 from karmada_scheduler.core import schedule
-from karmada_scheduler.informer import reflector
-from karmada_scheduler.informer.cluster_lists import ClusterLists
-from karmada_scheduler.informer.event_handlers import EventHandlers
-from karmada_scheduler.informer.relist import Relister
-from karmada_scheduler.informer.requeue import Requeuer
-from karmada_scheduler.scheduler.tasks import AttemptTasks
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tools.simulation.generate import PROFILES
 from tools.simulation.profiles import ROUNDS
 
@@ -153,13 +154,16 @@ def _renewal_counts_from_the_response() -> Patches:
 
 @_bug("the Lease is checked before the wait", "fenced", found_by=("18", "storm"))
 def _lease_is_checked_before_the_wait() -> Patches:
+    ensure_leading = BindingWriter.ensure_leading
+
     @asynccontextmanager
     async def slot(self: BindingWriter, *, low_priority: bool) -> AsyncIterator[None]:
-        self.ensure_leading()
+        ensure_leading(self)
         async with self._limiter.slot(low_priority=low_priority):
             yield
 
     yield BindingWriter, "_slot", slot
+    yield BindingWriter, "ensure_leading", lambda _: None  # nor just before it is sent
 
 
 @_bug("a watch starts again without a list", "converged", "quiet", found_by=("16", "churn"))
@@ -167,7 +171,7 @@ def _watch_goes_on_without_a_list() -> Patches:
     original = Relister.list_and_start_version
 
     async def start(self: Relister, kind: str) -> str:
-        if kind in self._list_versions:
+        if kind in self._start_versions:
             return await original(self, kind)
         return await self._client.newest_version(self._resources[kind])
 
@@ -192,13 +196,13 @@ async def _read_nothing(*_: Any) -> None:
 
 @_bug("an incomplete list is believed", "converged", "no harm", found_by=("11", "storm"))
 def _incomplete_list_is_believed() -> Patches:
-    yield Relister, "_read_unlisted", _read_nothing
+    yield KarmadaClient, "get_cluster", _read_nothing
     yield ClusterLists, "added", lambda *_: None
 
 
 @_bug("an empty list is believed", "no harm", found_by=("11", "storm"))
 def _empty_list_is_believed() -> Patches:
-    yield Relister, "_read_unlisted", _read_nothing
+    yield KarmadaClient, "get_cluster", _read_nothing
     yield ClusterLists, "removes_others", lambda *_: True
     yield ClusterCache, "set_incomplete", lambda *_: None
     yield schedule, "_unknown_cluster", lambda *_: None
@@ -222,11 +226,11 @@ def _slot_is_lost_with_an_error() -> Patches:
 
 @_bug("conflicts repeat without a pause", "polite", found_by=("1", "calm"))
 def _conflicts_without_a_pause() -> Patches:
-    def again(self: AttemptTasks, key: Any, conflicts: int) -> None:
+    def again(self: FailureHandler, key: Any, conflicts: int) -> None:
         del conflicts
         self._queue.add(key, 0)
 
-    yield AttemptTasks, "_decide_again", again
+    yield FailureHandler, "_decide_again", again
 
 
 @_bug("a change is taken for known", "converged", found_by=("12", "storm"))

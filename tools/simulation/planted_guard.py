@@ -5,16 +5,19 @@ from __future__ import annotations
 from contextlib import aclosing
 from functools import partial
 from typing import Any, Final
-from unittest.mock import patch
 
+from karmada_pyscheduler.informer.reflector import Reflector
+from karmada_pyscheduler.scheduler.reconsideration import Reconsiderations
+from karmada_pyscheduler.scheduling_queue.held_keys import HeldKeys
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework import SUCCESS, BindContext, GuardContext, ReconsiderContext
-from karmada_scheduler.informer.reflector import Reflector
-from karmada_scheduler.scheduler.reconsideration import Reconsiderations
 from karmada_scheduler.structs import replace
 from karmada_scheduler_plugins import fail_back, placement_guard
+from karmada_scheduler_plugins._cluster_outages import ClusterOutages, is_ready
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._moves_under_way import MovesUnderWay
+from karmada_scheduler_plugins._returns_under_way import ReturnsUnderWay
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from tools.simulation.generate import PROFILES
@@ -41,10 +44,10 @@ def _lost_moves_do_not_count() -> Patches:
 
 @_bug("moves are not recorded", "within budget", found_by=("1", "guard"))
 def _moves_are_not_recorded() -> Patches:
-    yield PlacementGuard, "_record", lambda *_: None
+    yield placement_guard, "_record", lambda *_: None
 
 
-@_bug("a window is half as long", "within budget", found_by=("1", "guard"))
+@_bug("a window is half as long", "within budget", found_by=("2", "guard"))
 def _window_is_half() -> Patches:
     original = MoveBooks._recent
 
@@ -58,11 +61,12 @@ def _window_is_half() -> Patches:
 
 @_bug("atOnce counts stored tasks only", "within budget", found_by=("6", "guard"))
 def _at_once_counts_stored_tasks_only() -> Patches:
-    def leaves(self: MoveBooks, key: Any) -> bool:
-        binding = self._handle.binding(key)
-        return binding is not None and bool(self._own_tasks(binding))
+    original = MovesUnderWay.begin
 
-    yield MoveBooks, "_leaves", leaves
+    def begin(self: MovesUnderWay, context: BindContext) -> None:
+        original(self, replace(context, eviction_tasks=()))
+
+    yield MovesUnderWay, "begin", begin
 
 
 @_bug("percent is ignored", "within budget", found_by=("1", "guard"))
@@ -70,12 +74,15 @@ def _percent_is_ignored() -> Patches:
     yield MoveBooks, "_most_replicas", lambda _self, budget, _scope: budget.replicas
 
 
-@_bug("a new leader does not look for moves", "within budget", found_by=("3", "guard"))
+@_bug("a new leader does not look for moves", "within budget", found_by=("17", "guard"))
 def _budget_of_others_is_not_seen_after_a_start() -> Patches:
-    def scan(self: MoveBooks, now: float) -> None:
-        self._scanned = now
+    original = MoveBooks._update
 
-    yield MoveBooks, "_scan_if_due", scan
+    def update(self: MoveBooks, key: Any, binding: Any) -> None:
+        if self._is_asked:
+            original(self, key, binding)
+
+    yield MoveBooks, "_update", update
 
 
 @_bug("what fits nowhere is emptied", "kept", found_by=("4", "guard"))
@@ -90,7 +97,7 @@ def _leaves_without_tasks() -> Patches:
 
 @_bug("the last healthy copy is not seen", "last copy", found_by=("3", "guard"))
 def _last_copy_is_not_seen() -> Patches:
-    yield placement_guard, "leaves_last_healthy_copy", lambda _: False
+    yield placement_guard, "leaves_last_healthy_copy", lambda *_: False
 
 
 @_bug("a held move begins to wait again", "converged", found_by=("5", "guard"))
@@ -144,7 +151,7 @@ def _returns_without_a_wait() -> Patches:
 
 @_bug("any number returns at once", "returns at once", found_by=("1", "fail_back"))
 def _any_number_returns_at_once() -> Patches:
-    yield FailBack, "_count_under_way", lambda *_: 0
+    yield ReturnsUnderWay, "count", lambda *_, **__: 0
 
 
 @_bug("nothing is reconsidered", "converged", found_by=("1", "fail_back"))
@@ -198,10 +205,43 @@ def _first_event_of_a_connection_is_lost() -> Patches:
 
 @_bug("earlier moves of a binding are forgotten", "within budget", found_by=("2", "guard"))
 def _earlier_moves_are_forgotten() -> Patches:
-    original = PlacementGuard._record
+    original = placement_guard._record
+    yield placement_guard, "_record", lambda context, move, _, now: original(context, move, (), now)
 
-    def record(self: PlacementGuard, context: GuardContext, move: Any, now: float) -> str:
-        with patch.object(MoveBooks, "recent", lambda *_: ()):
-            return original(self, context, move, now)
 
-    yield PlacementGuard, "_record", record
+@_bug("a cluster that goes exempts the whole decision", "within budget", found_by=("11", "guard"))
+def _a_cluster_that_goes_exempts_all() -> Patches:
+    original = PlacementGuard._is_exempt
+
+    def is_exempt(self: PlacementGuard, context: GuardContext) -> bool:
+        return bool(context.gone) or original(self, context)
+
+    yield PlacementGuard, "_is_exempt", is_exempt
+
+
+@_bug("a cluster that is not Ready for a moment is lost", "within budget", found_by=("5", "guard"))
+def _not_ready_for_a_moment_is_lost() -> Patches:
+    yield ClusterOutages, "is_lost", lambda _, name, snapshot: not is_ready(snapshot.get(name))
+
+
+@_bug("nothing is exempt", "exempt", found_by=("10", "guard"))
+def _nothing_is_exempt() -> Patches:
+    yield PlacementGuard, "_is_exempt", lambda *_: False
+
+
+@_bug("a binding in deletion has tasks that nobody stamps", "graceful", found_by=("10", "guard"))
+def _bindings_in_deletion_count() -> Patches:
+    original = MoveBooks._update
+
+    def update(self: MoveBooks, key: Any, binding: Binding | None) -> None:
+        original(self, key, None if binding is None else replace(binding, deleting=False))
+
+    yield MoveBooks, "_update", update
+
+
+@_bug("a line stops after its first key", "converged", found_by=("1", "guard"))
+def _line_stops() -> Patches:
+    def release(self: HeldKeys[Any], key: Any) -> None:
+        self._held.pop(key, None)
+
+    yield HeldKeys, "release", release

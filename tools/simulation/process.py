@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
-from karmada_scheduler.app.application import Application
-from karmada_scheduler.app.host import Host
+from karmada_pyscheduler.app.application import Application
+from karmada_pyscheduler.app.host import Host
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError
 from tools.simulation import plugin_kit
 from tools.simulation.environment import Machine, ProcessEndedError
 from tools.simulation.estimators import EstimatorCalls, dial_for
 from tools.simulation.extenders import transport_for
-from tools.simulation.loop import EventLoop
+from tools.simulation.loop import EventLoop, MachineClock
 from tools.simulation.network import Network
 from tools.simulation.plugin_kit import Scene
 from tools.simulation.simulation import Simulation
@@ -49,9 +49,10 @@ class SchedulerProcess:
         options: Options,
         seed: str,
         scene: Scene,
+        on_built: Callable[[SchedulerProcess], None],
         on_end: Callable[[SchedulerProcess], None],
     ) -> None:
-        """Start the process; ``on_end`` is called when it has ended by itself."""
+        """Start the process; ``on_built`` is called when it has its application, and ``on_end`` when it has ended."""
         self.index = index
         self.scene = scene
         self.identity = self.name = f"scheduler-{index}_{start}"
@@ -61,15 +62,18 @@ class SchedulerProcess:
         self.errors: list[str] = []
         self.estimator_calls = EstimatorCalls()
         self._simulation = simulation
+        self._on_built = on_built
         self._on_end = on_end
         self._main_not_before = 0.0
         self._all_not_before = 0.0
-        self.main = EventLoop(simulation.clock)
-        self.supervisor = EventLoop(simulation.clock)
+        self.clock = MachineClock(simulation.clock)
+        self.main = EventLoop(self.clock)
+        self.supervisor = EventLoop(self.clock)
         for loop in (self.main, self.supervisor):
             loop.set_exception_handler(self._on_error)
         self.machine = Machine(
-            clock=simulation.clock,
+            clock=self.clock,
+            boot_clock=simulation.clock,
             main=self.main,
             supervisor=self.supervisor,
             transport=network.transport(self),
@@ -92,6 +96,7 @@ class SchedulerProcess:
                 logging.getLogger(__name__).warning("a simulated process does not start: %s", error)
                 self.machine.environment().end(1)
             assert self.application is not None
+            self._on_built(self)
             await self.application.run()
         finally:
             await host.close()
@@ -119,6 +124,17 @@ class SchedulerProcess:
     def freeze(self, seconds: float) -> None:
         """Let nothing of the process run for some seconds, as SIGSTOP and SIGCONT do."""
         self._all_not_before = max(self._all_not_before, self._simulation.now + seconds)
+
+    def suspend(self, seconds: float) -> bool:
+        """Suspend the machine for some seconds, unless it is; its monotonic clock stands still meanwhile."""
+        now = self._simulation.now
+        if self.clock.wakes_at > now:
+            return False
+        self.clock.suspend(seconds)
+        # What a computation or SIGSTOP has left goes on afterwards.
+        self._main_not_before = max(self._main_not_before, now) + seconds
+        self._all_not_before = max(self._all_not_before, now) + seconds
+        return True
 
     def stall(self, seconds: float) -> None:
         """Block the main loop for some seconds, as a long computation does."""

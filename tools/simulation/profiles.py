@@ -14,11 +14,19 @@ from tools.simulation import (
     generate_answers,
     generate_breadth,
     generate_guard,
+    generate_mishaps,
     generate_rounds,
 )
 from tools.simulation.plan import Plan
 
-_GENERATORS: Final = (generate, generate_breadth, generate_guard, generate_aimed, generate_answers)
+_GENERATORS: Final = (
+    generate,
+    generate_breadth,
+    generate_guard,
+    generate_aimed,
+    generate_answers,
+    generate_mishaps,
+)
 PROFILES: Final = tuple(profile for each in _GENERATORS for profile in each.PROFILES)
 ROUNDS: Final = "rounds"
 _PLANS: Final[dict[str, Callable[[str, str], Plan]]] = {

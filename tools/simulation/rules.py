@@ -1,4 +1,4 @@
-"""The rules that ``tools.simulation`` and ``tools.chaos`` judge schedulers by, whatever the facts were observed with."""
+"""The rules that ``tools.simulation`` and ``tools.live`` judge schedulers by, whatever the facts were observed with."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from karmada_scheduler.client.http_connection import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.actions import LEASE
 from tools.simulation.all_actions import AllActions
@@ -179,6 +179,7 @@ class Run:
             options=self.setup.options(index),
             seed=self.plan.seed,
             scene=Scene(index, self.faults, self.simulation.clock),
+            on_built=self.judge.priorities.watch,
             on_end=self._ended,
         )
         starts.append(process)
@@ -239,6 +240,7 @@ class Run:
 
     def _on_request(self, sent: Sent) -> None:
         self.requests[sent.kind] += 1
+        self.actions.aims.on_request(sent)
         self.judge.on_request(sent)
 
     def _on_response(self, sent: Sent, result: Response | OSError) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from types import CodeType
 from typing import Final
 
-from karmada_scheduler import app
+from karmada_pyscheduler import app
 from karmada_scheduler.config.options import Options
 from tests.fake_apiserver import FakeApiServer, binding, cluster
 from tests.fake_apiserver.process import write_kubeconfig

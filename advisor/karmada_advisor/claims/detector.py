@@ -213,7 +213,7 @@ class Detector:
         if item.by_karmada and policy.is_lazy:
             return
         before = self.state.bindings.get(template.key.binding)
-        if before is not None and before.owner and template.uid and before.owner != template.uid:
+        if template.has_long_name or (before is not None and not before.is_of(template)):
             self._failed[item] = None
             return
         try:

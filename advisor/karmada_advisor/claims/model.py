@@ -12,6 +12,7 @@ from karmada_advisor.claims.template import Claim, Template, TemplateKey
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.structs import Struct, field
 
 
@@ -27,6 +28,12 @@ class Waits(Enum):
 
     OVERRIDES = "Overrides"
     """An override policy of ``dependentOverrides`` has to exist."""
+
+    CONTROLLER = "Controller"
+    """Nothing: another controller, such as that of MultiClusterServices, propagates it, and policies have no say."""
+
+    NAME = "Name"
+    """For ever: the name of its binding is too long, or belongs to the binding of another template."""
 
     PRIORITY_CLASS = "PriorityClass"
     """The PriorityClass of ``schedulePriority`` has to exist."""
@@ -106,7 +113,7 @@ class Claims(Struct, frozen=True, dict=True):
     @cached_property
     def by_binding(self) -> Mapping[BindingKey, TemplateClaim]:
         """The templates that have a binding, by its key."""
-        return {each.binding: each for each in self.templates.values()}
+        return {found.binding: found for found in self.templates.values() if found.waits is not Waits.NAME}
 
 
 class PolicyWritten(Struct, frozen=True):
@@ -152,6 +159,8 @@ class DetectorOptions(Struct, frozen=True):
         resource_quota_estimate: Gate ResourceQuotaEstimate.
         priority_classes: Value by name of PriorityClass.
         sizes: By template, ``spec.replicas`` and ``spec.replicaRequirements`` of its binding, as an interpreter would read them.
+        customized: apiVersion and kind of the templates whose replicas a ResourceInterpreterCustomization or a webhook of the
+            control plane reads: they are not known.
         overrides: Namespace and name of the existing OverridePolicies, an empty namespace for ClusterOverridePolicies;
             None if they are not known, then all that policies depend on are assumed to exist.
     """
@@ -162,4 +171,26 @@ class DetectorOptions(Struct, frozen=True):
     resource_quota_estimate: bool = False
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] = field(default_factory=dict)
+    customized: AbstractSet[tuple[str, str]] = frozenset()
     overrides: AbstractSet[tuple[str, str]] | None = None
+
+    @classmethod
+    def of(
+        cls,
+        gates: FeatureGates,
+        *,
+        priority_classes: Mapping[str, int] | None = None,
+        sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] | None = None,
+        customized: AbstractSet[tuple[str, str]] = frozenset(),
+    ) -> DetectorOptions:
+        """Return the options with feature gates; policies get no priority where the PriorityClasses are not known."""
+        return cls(
+            preemption=gates.enabled("PropagationPolicyPreemption"),
+            workload_affinity=gates.enabled("WorkloadAffinity"),
+            priority_based_scheduling=priority_classes is not None
+            and gates.enabled("PriorityBasedScheduling"),
+            resource_quota_estimate=gates.enabled("ResourceQuotaEstimate"),
+            priority_classes=priority_classes or {},
+            sizes=sizes or {},
+            customized=customized,
+        )

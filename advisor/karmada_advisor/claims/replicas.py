@@ -250,6 +250,8 @@ class ReplicaReader:
         """
         if (size := self._options.sizes.get(template.key)) is not None:
             return Replicas(*size)
+        if (template.api_version, template.kind) in self._options.customized:
+            return UNKNOWN
         found = self._found.get(template.key)
         if found is not None and found[0] is template.manifest:
             return found[1]

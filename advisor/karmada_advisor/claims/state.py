@@ -32,6 +32,13 @@ class DetectedBinding(Struct, frozen=True):
     template: TemplateKey
     owner: str = ""
 
+    def is_of(self, template: Template) -> bool:
+        """Return whether it was made for a template. Others of the same kind and name, in another group, need its name, too."""
+        key, own = template.key, self.template
+        if (key.group, key.kind, key.name) != (own.group, own.kind, own.name):
+            return False
+        return not self.owner or not template.uid or self.owner == template.uid
+
 
 def read_binding(manifest: Manifest) -> DetectedBinding:
     """Read what the detector needs of a binding.

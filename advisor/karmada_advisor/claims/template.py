@@ -15,7 +15,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
 )
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
-from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.structs import Struct, replace
 
 POLICY_NAMESPACE_ANNOTATION: Final = "propagationpolicy.karmada.io/namespace"
@@ -23,6 +23,9 @@ POLICY_NAME_ANNOTATION: Final = "propagationpolicy.karmada.io/name"
 CLUSTER_POLICY_ANNOTATION: Final = "clusterpropagationpolicy.karmada.io/name"
 CLAIMED_BY_LABEL: Final = "resourcetemplate.karmada.io/claimed-by"
 """Set by another controller of Karmada (MultiClusterService); no policy claims such a template."""
+
+_MAX_NAME: Final = 253
+"""Characters of the name of an object, by Kubernetes' rule for DNS subdomains."""
 
 CLAIM_LABELS: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL)
 CLAIM_ANNOTATIONS: Final = (POLICY_NAMESPACE_ANNOTATION, POLICY_NAME_ANNOTATION, CLUSTER_POLICY_ANNOTATION)
@@ -139,6 +142,11 @@ class TemplateKey(NamedTuple):
         return f"{self.kind} {self.namespace}/{self.name}" if self.namespace else f"{self.kind} {self.name}"
 
     @property
+    def group(self) -> str:
+        """The API group, "" for the core group."""
+        return self.api_version.rpartition("/")[0]
+
+    @property
     def binding(self) -> BindingKey:
         """The binding of such a template.
 
@@ -158,6 +166,7 @@ class Template(Struct, frozen=True):
         claim: The policy that claims it.
         manifest: The whole object; None if only its metadata are known.
         uid: Empty before it is created.
+        managed_by: The kind of the object that propagates it in place of a policy; empty for none.
         resource_version: Empty before it is created.
         deleting: Whether it is being deleted.
     """
@@ -168,6 +177,7 @@ class Template(Struct, frozen=True):
     manifest: Mapping[str, Any] | None = None
     uid: str = ""
     resource_version: str = ""
+    managed_by: str = ""
     deleting: bool = False
 
     @property
@@ -193,7 +203,7 @@ class Template(Struct, frozen=True):
     @property
     def is_claimed_by_controller(self) -> bool:
         """Whether a controller other than the detector propagates it."""
-        return bool(self.labels) and bool((self.labels or {}).get(CLAIMED_BY_LABEL))
+        return bool(self.managed_by)
 
     @property
     def selectable(self) -> Hashable:
@@ -223,6 +233,11 @@ class Template(Struct, frozen=True):
             or (self.api_version, self.kind) in _SKIPPED_KINDS
             or is_skipped_namespace(self.namespace)
         )
+
+    @property
+    def has_long_name(self) -> bool:
+        """Whether its binding would have a longer name than Kubernetes allows."""
+        return len(self.key.binding.name) > _MAX_NAME
 
     @property
     def is_ignored(self) -> bool:
@@ -258,6 +273,7 @@ def read_template(manifest: Manifest, *, metadata_only: bool = False) -> Templat
         manifest=None if metadata_only else manifest,
         uid=read_text(metadata, "uid", "metadata"),
         resource_version=read_text(metadata, "resourceVersion", "metadata"),
+        managed_by=read_text_map(metadata, "labels", "metadata").get(CLAIMED_BY_LABEL, ""),
         deleting=metadata.get("deletionTimestamp") is not None,
     )
 
@@ -270,6 +286,7 @@ def template_of(binding: Manifest) -> Template:
     """
     spec = read_mapping(binding, "spec", "")
     resource = read_mapping(spec, "resource", "spec")
+    metadata = read_mapping(binding, "metadata", "")
     return Template(
         key=TemplateKey(
             read_required_text(resource, "apiVersion", "spec.resource"),
@@ -277,7 +294,8 @@ def template_of(binding: Manifest) -> Template:
             read_text(resource, "namespace", "spec.resource"),
             read_required_text(resource, "name", "spec.resource"),
         ),
-        claim=read_claim(read_mapping(binding, "metadata", "")),
+        claim=read_claim(metadata),
         uid=read_text(resource, "uid", "spec.resource"),
         resource_version=read_text(resource, "resourceVersion", "spec.resource"),
+        managed_by=read_text_map(metadata, "labels", "metadata").get(MANAGED_BY_LABEL, ""),
     )

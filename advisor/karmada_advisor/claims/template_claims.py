@@ -115,6 +115,13 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
     policy = None if template is None else state.policy_of(template.claim.policy)
     if template is None:
         return Waits.NOTHING
+    if template.is_claimed_by_controller:
+        return Waits.CONTROLLER
+    binding = state.bindings.get(template.key.binding)
+    if policy is not None and (
+        template.has_long_name or (binding is not None and not binding.is_of(template))
+    ):
+        return Waits.NAME
     if policy is None:
         best = state.best_policy(template) if template.claim.policy is None else None
         lacks = (
@@ -123,7 +130,6 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
         return Waits.OVERRIDES if lacks else Waits.NOTHING
     if policy.match(template) is Match.NONE:
         return Waits.MATCH
-    binding = state.bindings.get(template.key.binding)
     try:
         spec = detector.spec_of(policy, template, None if binding is None else binding.spec)
     except MissingPriorityClassError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import signal
@@ -13,10 +14,9 @@ from karmada_advisor.cli.collection import no_collection
 
 if TYPE_CHECKING:
     import argparse
+    from types import ModuleType
 
     from karmada_scheduler.framework.profile.factory import Registration
-
-NO_ANSWER: Final = 2
 
 COMMANDS: Final[Mapping[str, str]] = {
     "completion": "completion",
@@ -30,7 +30,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "web": "web",
     "why-not": "whynot",
 }
-"""The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``run``."""
+"""The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``answer``, or ``run``, which prints."""
 
 
 COMPLETE: Final = "__complete"
@@ -55,23 +55,6 @@ Examples
 {program} COMMAND --help has the flags of a command.
 Exit status: 0 all is well; 1 it is not, such as a binding that is not placed; 2 there is no answer.
 """
-
-
-def _has_rules(arguments: argparse.Namespace) -> bool:
-    """Use the manifest of ``--scheduler-manifest``, if one is given; return False after saying why it cannot be used."""
-    if not getattr(arguments, "scheduler_manifest", ""):
-        return True
-    from karmada_advisor.cli.output import print_error, print_failure
-    from karmada_advisor.sources.errors import NoAnswerError
-    from karmada_advisor.sources.scheduler_manifest import use_manifest
-
-    try:
-        for note in use_manifest(arguments):
-            print_error(note)
-    except NoAnswerError as error:
-        print_failure(error)
-        return False
-    return True
 
 
 def overview() -> str:
@@ -104,16 +87,26 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         from karmada_advisor.cli import complete
 
         return complete.run(given[1:])
-    arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
     with no_collection():
+        arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
         command = importlib.import_module(f"karmada_advisor.cli.{COMMANDS[given[0]]}")
+    gc.freeze()  # modules live as long as the command
     try:
-        status: int = NO_ANSWER
-        if _has_rules(arguments):
-            status = command.run(arguments, plugins)
+        status = _run(command, arguments, plugins)
         sys.stdout.flush()
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
+    return status
+
+
+def _run(command: ModuleType, arguments: argparse.Namespace, plugins: Sequence[Registration]) -> int:
+    status: int
+    if hasattr(command, "answer"):
+        from karmada_advisor.cli.output import print_answer
+
+        status = print_answer(arguments, lambda: command.answer(arguments, plugins))
+    else:
+        status = command.run(arguments, plugins)
     return status

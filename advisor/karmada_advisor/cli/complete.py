@@ -1,4 +1,4 @@
-"""Completes a line for shells and for kubectl: choices, one in a line, and how the shell goes on.
+"""The completion of a line for shells and for kubectl: choices, one in a line, and how the shell goes on.
 
 The last line is ``:4`` if nothing but the choices may follow, and ``:0`` if file names may.
 
@@ -31,10 +31,10 @@ def run(words: Sequence[str]) -> int:
     given = list(words[1:] if words[:1] == ["--"] else words) or [""]
     try:
         choices, directive = _completed(given)
-        found = sorted({each for each in choices if each.startswith(given[-1])})
+        found = sorted({choice for choice in choices if choice.startswith(given[-1])})
     except Exception:  # noqa: BLE001 (a message would be shown in the middle of the line)
         found, directive = [], _NO_FILES
-    sys.stdout.write("".join(f"{each}\n" for each in [*found, directive]))
+    sys.stdout.write("".join(f"{line}\n" for line in [*found, directive]))
     return 0
 
 
@@ -50,18 +50,23 @@ def _completed(words: Sequence[str]) -> tuple[Iterable[str], str]:
     name, separator, _ = last.partition("=")
     if separator and name in flags:
         choices, directive = _values(flags[name], before, flags)
-        return (f"{name}={each}" for each in choices), directive
+        return (f"{name}={choice}" for choice in choices), directive
     if last.startswith("-"):
         return _flags(actions), _NO_FILES
     previous = flags.get(before[-1])
     if previous is not None and previous.nargs != 0:
         return _values(previous, before[:-1], flags)
     positional = [action for action in actions if not action.option_strings]
-    index = len(_positionals(before[1:], flags))
+    given = _positionals(before[1:], flags)
+    index = len(given)
     if not positional:
         return (), _NO_FILES
     chosen = positional[min(index, len(positional) - 1)]
-    return _values(chosen, before, flags) if chosen.choices or index < len(positional) else ((), _NO_FILES)
+    if chosen.dest == "name" and chosen.nargs == "*" and index == 1:  # KIND NAME
+        choices, directive = _values(chosen, before, flags, f"{given[0]}/")
+        return (choice.removeprefix(f"{given[0]}/") for choice in choices), directive
+    takes_more = chosen.choices or index < len(positional)
+    return _values(chosen, before, flags, last) if takes_more else ((), _NO_FILES)
 
 
 def _commands() -> Iterator[str]:
@@ -79,7 +84,8 @@ def _first_sentence(text: str) -> str:
     return " ".join(text.partition(". ")[0].partition(": ")[0].split())
 
 
-def _positionals(words: Sequence[str], flags: dict[str, argparse.Action]) -> list[str]:
+def _positionals(words: Sequence[str], flags: Mapping[str, argparse.Action]) -> list[str]:
+    """Return the words that are neither flags nor their values."""
     found, takes_value = [], False
     for word in words:
         if takes_value:
@@ -93,7 +99,7 @@ def _positionals(words: Sequence[str], flags: dict[str, argparse.Action]) -> lis
 
 
 def _values(
-    action: argparse.Action, before: Sequence[str], flags: Mapping[str, argparse.Action]
+    action: argparse.Action, before: Sequence[str], flags: Mapping[str, argparse.Action], last: str = ""
 ) -> tuple[Iterable[str], str]:
     """Return the values of a flag or of a positional argument.
 
@@ -101,6 +107,7 @@ def _values(
         action: The flag or argument.
         before: The words before it, the command first.
         flags: Of the command.
+        last: The beginning of the value of a positional argument.
     """
     if action.choices is not None:
         return map(str, action.choices), _NO_FILES
@@ -109,7 +116,7 @@ def _values(
         return (), _FILES
     # The line may be incomplete, so only the flags that name a control plane are read.
     known = argparse.ArgumentParser(add_help=False, exit_on_error=False)
-    own = [name for name, each in flags.items() if each.dest == "kubeconfig_cluster"]
+    own = [name for name, flag in flags.items() if flag.dest == "kubeconfig_cluster"]
     shared.add_control_plane(known, cluster_flag=own[0] if own else "--cluster")
     known.add_argument("-n", "--namespace", default="")
     known.set_defaults(request_timeout=_LIST_SECONDS)
@@ -121,27 +128,31 @@ def _values(
     if action.dest in {"namespace", "namespaces"}:
         return _names(arguments, "namespaces"), _NO_FILES
     if action.dest == "name":
-        return _names(arguments, "bindings"), _NO_FILES
+        return _names(arguments, "bindings", last), _NO_FILES
     return (), _NO_FILES
 
 
 def _of_kubeconfig(path: str, kind: str) -> list[str]:
     from pathlib import Path
 
-    from karmada_scheduler.client import kubeconfig_file
+    from karmada_pyscheduler.client import kubeconfig_file
 
     paths = [path] if path else kubeconfig_file.default_paths()
-    document = kubeconfig_file.merged(paths, lambda each: Path(each).read_bytes())
-    return [each["name"] for each in document[kind]]
+    document = kubeconfig_file.merged(paths, lambda path: Path(path).read_bytes())
+    return [entry["name"] for entry in document[kind]]
 
 
-def _names(arguments: argparse.Namespace, what: str) -> Iterator[str]:
-    """Yield names of a control plane: of clusters, of namespaces with bindings, or of bindings and their workloads."""
-    from karmada_advisor.sources import live
-    from karmada_advisor.sources.control_plane import context_namespace, control_plane
-    from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS
+def _names(arguments: argparse.Namespace, what: str, last: str = "") -> Iterator[str]:
+    """Yield names of a control plane: of clusters, of namespaces with bindings, or of bindings and their workloads.
 
-    plane = control_plane(arguments)
+    Workloads have the kind as ``last`` begins with it: ``deploy/``, ``deployments.apps/``, or ``shop/deploy/``.
+    """
+    from karmada_advisor.cli.questions import control_plane_of
+    from karmada_advisor.fleet import live
+    from karmada_advisor.fleet.named_binding import singular
+    from karmada_pyscheduler.client.karmada import CLUSTER_RESOURCE_BINDINGS, CLUSTERS, RESOURCE_BINDINGS
+
+    plane = control_plane_of(arguments)
     if what == "clusters":
         yield from live.read_names(plane, CLUSTERS).get("", ())
         return
@@ -149,8 +160,17 @@ def _names(arguments: argparse.Namespace, what: str) -> Iterator[str]:
     if what == "namespaces":
         yield from by_namespace
         return
-    for name in by_namespace.get(arguments.namespace or context_namespace(arguments), ()):
-        yield name
+    begun, slash, _ = last.rpartition("/")
+    namespace, _, typed = begun.rpartition("/")
+    namespace = namespace or arguments.namespace or plane.default_namespace()
+    names = by_namespace.get(namespace, [])
+    if not slash:
+        yield from names
+    elif typed in {"rb", "crb"} or not any(name.endswith(f"-{singular(typed)}") for name in names):
+        cluster_wide = live.read_names(plane, CLUSTER_RESOURCE_BINDINGS).get("", [])
+        names = names if typed == "rb" else cluster_wide
+        yield from (f"{typed}/{name}" for name in names if typed in {"rb", "crb"})
+    for name in names:
         workload, _, kind = name.rpartition("-")
-        if workload:
-            yield f"{kind}/{workload}"
+        if workload and (not slash or kind == singular(typed)):
+            yield f"{begun if slash else kind}/{workload}"

@@ -11,18 +11,18 @@ from typing import Any, Final
 
 from karmada_advisor.cli import test
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, print_errors, print_failure
+from karmada_advisor.cli.questions import control_plane_of, source_of
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.plan.objects import UnversionedTemplateKey, part, template_key
-from karmada_advisor.plan.stored import ChangeError
-from karmada_advisor.sources.control_plane import control_plane
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.files import read
-from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.label_selectors import selector_of
-from karmada_advisor.sources.objects import gather
-from karmada_advisor.sources.placement_test_init import WrittenTests, write_tests
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import read
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.label_selectors import selector_of
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.state.stored import part
 from karmada_advisor.views.fields import as_yaml
-from karmada_advisor.views.layout import printable
+from karmada_advisor.views.text import printable
+from karmada_advisor.whatif.placement_tests.init import WrittenTests, write_tests
+from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey, template_key
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -36,7 +36,7 @@ def run_init(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
             written = _written(arguments)
             given = argparse.Namespace(**{**vars(arguments), "paths": [str(written.folder)], "run": []})
             report = test.report_of(given, own)
-    except (NoAnswerError, ChangeError) as error:
+    except NoAnswerError as error:
         print_failure(error)
         return NO_ANSWER
     status = test.status_of(report, every_policy=False)
@@ -70,7 +70,7 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
     selects = selector_of(arguments.selector)
     # The policies are those of the files; those of the control plane are not needed.
     asked = argparse.Namespace(**{**vars(arguments), "policies": [], "namespace": "", "process": ""})
-    objects = gather(asked, all_bindings=True)
+    objects = read_fleet(source_of(asked), all_bindings=True)
     print_errors((*objects.problems, *objects.warnings))
     chosen = [
         each
@@ -86,24 +86,23 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         policies,
         _labels(arguments, objects, chosen),
         as_yaml=as_yaml,
-        anonymise=arguments.anonymise,
     )
 
 
 def _labels(
-    arguments: argparse.Namespace, objects: Objects, bindings: Sequence[Binding]
+    arguments: argparse.Namespace, objects: Fleet, bindings: Sequence[Binding]
 ) -> Mapping[UnversionedTemplateKey, Mapping[str, str]]:
     """Return the labels of workloads, as far as they can be read."""
     found: list[Mapping[str, Any]] = []
     if arguments.workloads:
         found = read(arguments.workloads, lambda manifest: manifest).objects
     elif objects.is_live:
-        from karmada_advisor.sources import live
-        from karmada_scheduler.client.metadata import KindName
+        from karmada_advisor.fleet import live
+        from karmada_pyscheduler.client.metadata import KindName
 
         resources = {(each.spec.resource.api_version, each.spec.resource.kind) for each in bindings}
         kinds = [KindName(*each) for each in sorted(resources)]
-        templates = live.read_templates(control_plane(arguments), kinds)
+        templates = live.read_templates(control_plane_of(arguments), kinds)
         print_errors(templates.problems)
         found = list(templates.objects)
     return {template_key(each): dict(part(each, "metadata", "labels")) for each in found}

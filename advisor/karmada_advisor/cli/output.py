@@ -1,4 +1,4 @@
-"""What commands print: their answer in the format that was asked for, and besides it, problems."""
+"""The output of commands: the answer in the format that was asked for, and besides it, problems."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import redirect_stdout
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from karmada_advisor.cli.flags.shared import DEFAULT_WIDTH, LEAST_WIDTH
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.layout import Style, printable
+from karmada_advisor.views.text import Style, printable, wide
 from karmada_scheduler.structs import Struct, field
-
-if TYPE_CHECKING:
-    from karmada_advisor.views.fields import Document
 
 GOOD: Final = 0
 """The exit status of a command whose answer is that all is well."""
@@ -35,25 +32,27 @@ class CommandAnswer(Struct, frozen=True):
         text: Writes it for people.
         status: The exit status.
         more: Fields of the data besides those of ``document``.
-        others: Writes it in further formats, by the name of the format.
+        others: Write it in further formats, by the name of the format.
     """
 
-    document: Document
+    document: Struct
     text: Callable[[Style], str]
     status: int
     more: Mapping[str, Any] = field(default_factory=dict)
-    others: Mapping[str, Callable[[], str]] = field(default_factory=dict)
+    others: Mapping[str, Callable[[Style], str]] = field(default_factory=dict)
 
     def written(self, arguments: argparse.Namespace) -> str:
         """Return the answer in the format of ``--output``."""
+        style = style_of(arguments)
         match arguments.output:
-            case "json":
-                return as_json({**document_fields(self.document), **self.more})
-            case "yaml":
-                return as_yaml({**document_fields(self.document), **self.more})
+            case "json" | "yaml" as output:
+                fields = {**document_fields(self.document), **self.more}
+                return as_json(fields) if output == "json" else as_yaml(fields)
             case "text":
-                return self.text(style_of(arguments))
-        return self.others[arguments.output]()
+                return self.text(style)
+            case "wide":
+                return self.text(wide(style))
+        return self.others[arguments.output](style)
 
 
 def print_error(text: str) -> None:
@@ -63,8 +62,8 @@ def print_error(text: str) -> None:
 
 def print_errors(texts: Iterable[str]) -> None:
     """Print several problems, warnings or notes."""
-    for each in texts:
-        print_error(each)
+    for text in texts:
+        print_error(text)
 
 
 def print_failure(error: Exception) -> None:
@@ -72,22 +71,17 @@ def print_failure(error: Exception) -> None:
     print_errors(f"Error: {line}" for line in str(error).splitlines())
 
 
-def print_answer(
-    arguments: argparse.Namespace,
-    answer: Callable[[], CommandAnswer],
-    failures: tuple[type[Exception], ...] = (NoAnswerError,),
-) -> int:
+def print_answer(arguments: argparse.Namespace, answer: Callable[[], CommandAnswer]) -> int:
     """Print an answer, or why there is none; return the exit status.
 
     Args:
         arguments: As parsed.
         answer: Returns the answer; what it prints itself goes to standard error, as plugins may print.
-        failures: Exceptions that say why there is no answer.
     """
     try:
         with redirect_stdout(sys.stderr):
             found = answer()
-    except failures as error:
+    except NoAnswerError as error:
         print_failure(error)
         return NO_ANSWER
     sys.stdout.write(found.written(arguments))
@@ -109,13 +103,3 @@ def style_of(arguments: argparse.Namespace) -> Style:
     if width is None:
         width = shutil.get_terminal_size((DEFAULT_WIDTH, 24)).columns if terminal else DEFAULT_WIDTH
     return Style(max(LEAST_WIDTH, width), colour, arguments.all)
-
-
-def table(heading: Sequence[str], rows: Sequence[Sequence[object]], *, indent: str = "") -> str:
-    """Return rows under a heading, each column as wide as its widest cell, with two spaces between columns."""
-    cells = [list(heading), *([str(cell) for cell in row] for row in rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(heading))]
-    return "\n".join(
-        (indent + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))).rstrip()
-        for row in cells
-    )

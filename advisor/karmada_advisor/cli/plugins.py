@@ -1,4 +1,4 @@
-"""``karmada-pyscheduler plugins``: lists all plugins, their origin, and where they are enabled."""
+"""``karmada-pyscheduler plugins``: a list of all plugins, their origin, and where they are enabled."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.cli.output import GOOD, NOT_GOOD, print_error, print_errors, table
+from karmada_advisor.cli.output import GOOD, NOT_GOOD, print_error, print_errors
 from karmada_advisor.views.fields import as_json
+from karmada_advisor.views.text import table
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
 from karmada_scheduler.config.configuration_file import load
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_tokens
 from karmada_scheduler.framework.extension_points import Point, points_of
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
@@ -46,7 +47,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         has_configuration = False
     setup = PluginSetup(
         in_tree(gates),
-        handle_for=DetachedHandle,
+        handle_for=PluginHandle,
         own=own,
         directories=arguments.plugin_dir,
         tokens=plugin_tokens(arguments.plugins),
@@ -66,7 +67,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         return NOT_GOOD
     sys.stdout.write(_written(_listed(setup), arguments.output))
     warnings = (*configuration.warnings, *setup.built.warnings)
-    print_errors(f"Warning: {each}" for each in warnings)
+    print_errors(f"Warning: {warning}" for warning in warnings)
     for message in setup.messages:
         if message.warning:
             print_error(f"Warning: {message.text}")
@@ -132,22 +133,22 @@ def _listed(setup: PluginSetup) -> list[ListedPlugin]:
 def _points_of(plugin: Registration, built: BuiltProfiles) -> Sequence[Point]:
     if isinstance(plugin.factory, type):
         return points_of(plugin.factory)
-    made = [each.plugin for (_, name), each in built.made.items() if name == plugin.name]
+    made = [found.plugin for (_, name), found in built.made.items() if name == plugin.name]
     try:
-        return points_of(made[0] if made else make(plugin, None, DetachedHandle()))
+        return points_of(made[0] if made else make(plugin, None, PluginHandle()))
     except ConfigError:
         return ()
 
 
 def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
     return {
-        profile: [point for point in Point if any(each.name == name for each in plugins.at(point))]
+        profile: [point for point in Point if any(found.name == name for found in plugins.at(point))]
         for profile, plugins in built.by_name.items()
     }
 
 
 def _written(listed: Sequence[ListedPlugin], output: str) -> str:
     if output == "json":
-        return as_json([each.as_fields() for each in listed])
+        return as_json([plugin.as_fields() for plugin in listed])
     heading = ("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION")
-    return table(heading, [each.as_row() for each in listed]) + "\n"
+    return table(heading, [plugin.as_row() for plugin in listed]) + "\n"

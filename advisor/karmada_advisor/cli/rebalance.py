@@ -8,48 +8,50 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
+from functools import partial
 from pathlib import Path
 
 import yaml
 
 from karmada_advisor.cli.flags.rebalance import GOALS
-from karmada_advisor.cli.fleet import (
+from karmada_advisor.cli.output import CommandAnswer, exit_status
+from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.views.rebalance_text import rebalance_text
+from karmada_advisor.whatif.plan.fleet_rules import (
     fleet_rules,
-    gather_fleet,
     notes_about_controllers,
     now,
     progress_of_bindings,
 )
-from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer
-from karmada_advisor.explain.names import unknown
-from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.rebalance.candidates import Inputs
-from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
-from karmada_advisor.rebalance.propose import manifests, propose
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process import use_rules
-from karmada_advisor.views.rebalance_text import rebalance_text
+from karmada_advisor.whatif.rebalance.candidates import Inputs
+from karmada_advisor.whatif.rebalance.model import Bounds, Goal, RebalanceProposal, Skipped
+from karmada_advisor.whatif.rebalance.propose import manifests, propose
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.profile.factory import Registration
 
 
-def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
-    """Run the command; return its exit status.
+def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> CommandAnswer:
+    """Return what to print, and the exit status.
 
     Args:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
     """
-    return print_answer(arguments, lambda: _answer(arguments, own))
-
-
-def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     proposal, problems = proposal_of(arguments, own)
     written = _write(proposal, arguments.write_to)
     return CommandAnswer(
         proposal,
-        lambda style: rebalance_text(proposal, style, written=written),
-        exit_status(is_good=True, problems=problems),
+        partial(rebalance_text, proposal, written=written),
+        exit_status(
+            is_good=all(group.reason is not Skipped.NOT_JUDGED for group in proposal.skipped),
+            problems=problems,
+        ),
         more={"manifests": manifests(proposal)},
     )
 
@@ -62,15 +64,14 @@ def proposal_of(
     Raises:
         NoAnswerError: There is no answer.
     """
-    if arguments.process:
-        use_rules(arguments)
-    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing is decided.")
-    goal, fill = _goal(arguments.goal, [each.name for each in sources.clusters])
-    with fleet_rules(arguments, sources, own, again="propose") as found:
+    source, rules = source_of(arguments), process_rules_of(arguments, own)
+    fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing is decided.")
+    goal, fill = _goal(arguments.goal, [each.name for each in fleet.clusters])
+    with fleet_rules(fleet, rules, expected=arguments.expect, again="propose") as found:
         proposal = propose(
             Inputs(
-                sources.clusters,
-                sources.bindings,
+                fleet.clusters,
+                fleet.bindings,
                 found.rules,
                 goal,
                 Bounds(
@@ -85,13 +86,13 @@ def proposal_of(
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
                 hold_of=found.hold_of,
                 fingerprint=found.fingerprint,
-                source=sources.source,
+                source=fleet.source,
                 at=at(now()),
-                more_notes=notes_about_controllers(arguments, sources),
+                more_notes=notes_about_controllers(source.plane, fleet),
                 progress=progress_of_bindings(),
             )
         )
-    return proposal, sources.problems
+    return proposal, fleet.problems
 
 
 def _goal(written: str, clusters: Sequence[str]) -> tuple[Goal, str]:

@@ -13,36 +13,36 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.cli.collection import no_collection
-from karmada_advisor.cli.fleet import gather_fleet, notes_about_controllers, now
-from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_error
-from karmada_advisor.cli.survive_inputs import taint_policies_of
-from karmada_advisor.cli.survive_report import report_steps
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.survive.model import SurvivalReport
-from karmada_advisor.survive.steps import finished
-from karmada_advisor.views.layout import Style
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
+from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
+from karmada_advisor.cli.survive_inputs import question_of
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.views.text import Style
+from karmada_advisor.whatif.plan.fleet_rules import notes_about_controllers, now
+from karmada_advisor.whatif.survive.model import SurvivalReport
+from karmada_advisor.whatif.survive.question import taint_policies_of
+from karmada_advisor.whatif.survive.report_steps import finished, report_steps
 from karmada_scheduler.framework.profile.factory import Registration
 
 
-def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
-    """Run the command; return its exit status.
+def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> CommandAnswer:
+    """Return what to print, and the exit status.
 
     Args:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
     """
-    return print_answer(arguments, lambda: _answer(arguments, own))
-
-
-def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
     began = time.monotonic()
     with no_collection():
         report, problems = report_of(arguments, own)
     found = CommandAnswer(
         report,
-        lambda style: _text(report, style, arguments.top),
+        partial(_text, report, arguments.top),
         status_of(report, problems),
-        others={each: partial(_document, report, each) for each in ("markdown", "html", "junit")},
+        others={output: partial(_document, report, output) for output in ("markdown", "html", "junit")},
     )
     if arguments.metrics:
         from karmada_advisor.web.metrics import survival_metrics  # brings the client library
@@ -57,19 +57,19 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
 
 
 # Only what is printed is imported.
-def _text(report: SurvivalReport, style: Style, top: int) -> str:
+def _text(report: SurvivalReport, top: int, style: Style) -> str:
     from karmada_advisor.views.survive_text import survive_text
 
     return survive_text(report, style, top=top)
 
 
-def _document(report: SurvivalReport, output: str) -> str:
+def _document(report: SurvivalReport, output: str, _: Style) -> str:
+    from karmada_advisor.views.survive_document import survive_html, survive_markdown, survive_suites
+
     if output == "junit":
-        from karmada_advisor.views.survive_junit import survive_junit
+        from karmada_advisor.views.junit import junit
 
-        return survive_junit(report)
-    from karmada_advisor.views.survive_document import survive_html, survive_markdown
-
+        return junit(survive_suites(report), name="survive").decode()
     return survive_html(report) if output == "html" else survive_markdown(report)
 
 
@@ -112,20 +112,17 @@ def report_of(
     Raises:
         NoAnswerError: There is no answer.
     """
-    if arguments.process:
-        from karmada_advisor.sources.process import use_rules  # the HTTP client, which files do without
-
-        use_rules(arguments)
-    sources = gather_fleet(arguments, without_clusters="There is no cluster, so nothing can be lost.")
-    policies, problem = taint_policies_of(arguments, sources)
+    source = source_of(arguments)
+    question = question_of(arguments, process_rules_of(arguments, own))
+    fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing can be lost.")
+    policies, problem = taint_policies_of(arguments.taint_policies, source.plane, fleet)
     if problem:
         print_error(problem)
     steps = report_steps(
-        arguments,
-        sources,
-        own,
+        question,
+        fleet,
         taint_policies=policies,
-        more_notes=notes_about_controllers(arguments, sources),
+        more_notes=notes_about_controllers(source.plane, fleet),
     )
     [report] = finished(steps)
-    return report, sources.problems
+    return report, fleet.problems

@@ -1,32 +1,57 @@
-"""What the flags of ``survive`` name: files, failure domains, pairs of them, and what the exit status depends on."""
+"""The flags of ``survive`` as a question: files, failure domains, pairs of them, and what the exit status depends on."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import orjson
 
-from karmada_advisor.cli.flags.survive import DOMAINS
-from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.names import nearest_hint, unknown
-from karmada_advisor.sources.control_plane import control_plane
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.files import Contents, read
-from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import read
+from karmada_advisor.fleet.names import nearest_hint
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import value_at
-from karmada_advisor.survive.domains import KINDS, LABEL, PAIR, FailureDomain, FailureDomains
-from karmada_advisor.survive.fail_on import WORDS, FailOn, Figures, figures_in
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.survive.settings import read_settings
-from karmada_advisor.survive.taints import LossTaints, taints_by_policies
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.structs import replace
+from karmada_advisor.whatif.survive.domains import KINDS, LABEL, PAIR
+from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, Figures, figures_in
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.question import SurviveQuestion
+from karmada_advisor.whatif.survive.settings import read_settings
+
+
+def question_of(arguments: argparse.Namespace, rules: Rules) -> SurviveQuestion:
+    """Return the question of the flags of ``survive``.
+
+    Raises:
+        NoAnswerError: A flag or a file cannot be used.
+    """
+    holds, loss = arguments.demand == "holds", Loss(arguments.loss)
+    default = f"{DEFAULT_FAIL_ON},interrupted" if holds else DEFAULT_FAIL_ON
+    pairs, drawn = pairs_of(arguments.pairs)
+    return SurviveQuestion(
+        rules=rules,
+        settings=settings_of(arguments.controller_manager, loss),
+        fail_on=fail_on_of(arguments.fail_on or default),
+        expected=arguments.expect,
+        kinds=kinds_of(arguments.domain),
+        names=arguments.names,
+        spanning_is_lost=arguments.spanning == "lost",
+        pairs=pairs,
+        drawn_pairs=drawn,
+        namespaces=arguments.namespaces,
+        policies=arguments.policy,
+        least_priority=arguments.min_priority,
+        holds=holds,
+        every_loss=arguments.all,
+        baseline=baseline_of(arguments.baseline, loss),
+        remedies=0 if arguments.no_remedies else arguments.remedies,
+        seconds=arguments.timeout,
+        fails_on_not_judged=not arguments.fail_on,
+    )
 
 
 def settings_of(path: str, loss: Loss) -> LossSettings:
@@ -66,84 +91,6 @@ def baseline_of(path: str, loss: Loss) -> Figures | None:
     return figures_in(document)
 
 
-def check_baseline(baseline: Figures, report: SurvivalReport) -> None:
-    """Check that an earlier report has a domain of this fleet.
-
-    Raises:
-        NoAnswerError: It has none.
-    """
-    if not any((each.kind, each.name) in baseline for each in report.domains):
-        raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
-
-
-def taint_policies_of(
-    arguments: argparse.Namespace, sources: Objects
-) -> tuple[Sequence[Mapping[str, Any]] | None, str]:
-    """Return the ClusterTaintPolicies, None if they are not known; and why those of a control plane are not.
-
-    Raises:
-        NoAnswerError: A file cannot be used.
-    """
-    if arguments.taint_policies:
-        found: Contents[Mapping[str, Any]] = read(arguments.taint_policies, _as_taint_policy)
-        if found.problems:
-            raise NoAnswerError(f"--taint-policies: {found.problems[0]}")
-        return found.objects, ""
-    if not sources.is_live:
-        return None, ""
-    from karmada_advisor.sources import live  # the client, which files do not need
-
-    try:
-        return live.read_taint_policies(control_plane(arguments)), ""
-    except NoAnswerError as error:
-        return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
-
-
-def _as_taint_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
-    if manifest.get("kind") != "ClusterTaintPolicy":
-        raise ManifestError("kind", f"expected ClusterTaintPolicy, got {manifest.get('kind')!r}")
-    return manifest
-
-
-def taints_of(
-    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, sources: Objects
-) -> LossTaints:
-    """Return the taints of lost clusters.
-
-    Raises:
-        NoAnswerError: A policy cannot be read.
-    """
-    try:
-        by_policies = taints_by_policies(policies or (), sources.clusters)
-    except ManifestError as problem:
-        raise NoAnswerError(f"ClusterTaintPolicy: {problem}") from problem
-    return LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
-
-
-def with_policies(
-    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
-) -> LossSettings:
-    """Return the settings with what ClusterTaintPolicies do to lost clusters; ``policies`` is None if they are not known."""
-    evicting = [found for name in taints.by_policies if (found := taints.no_execute(name))]
-    keys = sorted({each.key for found in evicting for each in found})
-    return replace(
-        settings,
-        tainted_clusters=None if policies is None else len(evicting),
-        taint=", ".join(keys) or settings.taint,
-    )
-
-
-def purge_modes(sources: Objects) -> Mapping[BindingKey, str]:
-    """Return the purge modes of the bindings that have one for the failover of clusters."""
-    found = {}
-    for each in sources.bindings:
-        if each.spec.failover_purge_modes:
-            mode: Any = value_at(sources.manifests[each.key], "spec", "failover", "cluster", "purgeMode")
-            if isinstance(mode, str) and mode:
-                found[each.key] = mode
-    return found
-
-
 def kinds_of(written: Sequence[str]) -> list[str]:
     """Return the kinds of ``--domain``.
 
@@ -156,26 +103,6 @@ def kinds_of(written: Sequence[str]) -> list[str]:
             continue
         raise NoAnswerError(f"--domain: expected {DOMAINS}, got {kind}{nearest_hint(kind, KINDS)}")
     return kinds
-
-
-def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
-    """Return only the domains with some names; all without any.
-
-    Raises:
-        NoAnswerError: There is no domain with one of the names.
-    """
-    if not names:
-        return found
-    known = {each.name for each in found.domains}
-    for name in names:
-        if name in found.deleting:
-            raise NoAnswerError(f"cluster {name} is being deleted already")
-        if name not in known:
-            kinds = ", ".join(dict.fromkeys(each.kind for each in found.domains))
-            raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
-    return FailureDomains(
-        tuple(each for each in found.domains if each.name in names), found.without, found.deleting
-    )
 
 
 def pairs_of(written: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
@@ -194,41 +121,6 @@ def pairs_of(written: Sequence[str]) -> tuple[list[tuple[str, str]], int]:
         else:
             raise NoAnswerError(f"--pairs: expected A+B or a number from 1, got {text}")
     return named, count
-
-
-def with_pairs(
-    chosen: Sequence[FailureDomain], every: Sequence[FailureDomain], pairs: Sequence[tuple[str, str]]
-) -> tuple[FailureDomain, ...]:
-    """Return the chosen domains with those that are lost in pairs.
-
-    Raises:
-        NoAnswerError: There is no domain with one of the names.
-    """
-    first = {each.name: each for each in reversed(every)}
-    for name in (each for pair in pairs for each in pair):
-        if name not in first:
-            raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
-    added = {first[name]: None for pair in pairs for name in pair}
-    return tuple(dict.fromkeys((*chosen, *added)))
-
-
-def is_reported_by(arguments: argparse.Namespace) -> Callable[[Binding], bool]:
-    """Return what says whether the flags ask for a binding: by its namespace, its policy and its priority."""
-    namespaces, policies, least = arguments.namespaces, arguments.policy, arguments.min_priority
-
-    def is_reported(binding: Binding) -> bool:
-        if least is not None and binding.spec.priority < least:
-            return False
-        if namespaces and binding.key.namespace not in namespaces:
-            return False
-        if not policies:
-            return True
-        policy = policy_of(binding.annotations)
-        if policy is None:
-            return False
-        return policy.name in policies or f"{policy.namespace}/{policy.name}" in policies
-
-    return is_reported
 
 
 def fail_on_of(written: str) -> list[FailOn]:

@@ -13,24 +13,22 @@ from pathlib import Path
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.test import FILE_NAMES
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
-from karmada_advisor.placement_tests.model import PlacementCase, PlacementTestFile
-from karmada_advisor.placement_tests.report_model import (
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.views.fields import as_json
+from karmada_advisor.views.placement_tests_text import github_annotations, report_suites, report_text
+from karmada_advisor.whatif.placement_tests.files import Unread, read_test_file
+from karmada_advisor.whatif.placement_tests.model import PlacementCase, PlacementTestFile
+from karmada_advisor.whatif.placement_tests.report_model import (
     CaseOutcome,
     CaseResult,
     FileProblem,
     FileResult,
     PlacementTestReport,
 )
-from karmada_advisor.placement_tests.running import CaseRunner
-from karmada_advisor.placement_tests.scenario import names_of_policies
-from karmada_advisor.placement_tests.schema import SCHEMA
-from karmada_advisor.plan.stored import ChangeError
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.placement_test_files import Unread, read_test_file
-from karmada_advisor.sources.scenarios import scenario_of
-from karmada_advisor.views.fields import as_json
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.placement_tests_text import report_text
+from karmada_advisor.whatif.placement_tests.running import CaseRunner
+from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, scenario_of
+from karmada_advisor.whatif.placement_tests.schema import SCHEMA
+from karmada_advisor.whatif.plan.stored import ChangeError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
 
@@ -59,26 +57,15 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
         _write_junit(arguments.junit, report)
     end = ""
     if arguments.update:
-        from karmada_advisor.sources.placement_test_updates import updated
+        from karmada_advisor.whatif.placement_tests.updates import updated
 
-        differences = "".join(updated(each) for each in report.files if each.count(CaseOutcome.FAILED))
+        differences = "".join(updated(file) for file in report.files if file.count(CaseOutcome.FAILED))
         end = f"\n{differences}" if differences else ""
     if arguments.github:
-        from karmada_advisor.views.github import github_annotations
-
         end += github_annotations(report)
-
-    def text(style: Style) -> str:
-        return report_text(
-            report,
-            style,
-            verbose=arguments.verbose,
-            quiet=arguments.quiet,
-            explains=arguments.explain,
-        )
-
+    flags = {"verbose": arguments.verbose, "quiet": arguments.quiet, "explains": arguments.explain}
     status = status_of(report, every_policy=arguments.every_policy)
-    return CommandAnswer(report, lambda style: text(style) + end, status)
+    return CommandAnswer(report, lambda style: report_text(report, style, **flags) + end, status)
 
 
 def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:
@@ -89,10 +76,10 @@ def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:
 
 
 def _write_junit(path: str, report: PlacementTestReport) -> None:
-    from karmada_advisor.views.junit import junit_xml
+    from karmada_advisor.views.junit import junit
 
     try:
-        Path(path).write_bytes(junit_xml(report))
+        Path(path).write_bytes(junit(report_suites(report), time=f"{report.seconds:.3f}"))
     except OSError as error:
         raise NoAnswerError(f"--junit {path}: {error.strerror or error}") from error
 
@@ -112,13 +99,13 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     files = running.files
     if not files:
         raise NoAnswerError(_no_tests(arguments, running.others))
-    counts = {each: sum(file.count(each) for file in files) for each in CaseOutcome}
+    counts = {outcome: sum(file.count(outcome) for file in files) for outcome in CaseOutcome}
     return PlacementTestReport(
         tuple(files),
         counts[CaseOutcome.PASSED],
         counts[CaseOutcome.FAILED],
         counts[CaseOutcome.SKIPPED],
-        sum(bool(each.problems) for each in files),
+        sum(bool(file.problems) for file in files),
         round(time.perf_counter() - begun, 3),
         running.others,
         None if arguments.run or running.is_over else running.idle_policies,
@@ -135,11 +122,11 @@ def _no_tests(arguments: argparse.Namespace, others: int) -> str:
 
 def _patterns(written: Iterable[str]) -> list[re.Pattern[str]]:
     found = []
-    for each in written:
+    for pattern in written:
         try:
-            found.append(re.compile(each))
+            found.append(re.compile(pattern))
         except re.error as error:
-            raise NoAnswerError(f"--run {each}: no regular expression: {error}") from error
+            raise NoAnswerError(f"--run {pattern}: no regular expression: {error}") from error
     return found
 
 
@@ -150,22 +137,22 @@ def _files(paths: Iterable[str]) -> Iterator[tuple[str, bool]]:
         if not os.path.lexists(path):
             raise NoAnswerError(f"{path} does not exist ({Path(path).absolute()})")
         found = sorted(_walked(path)) if Path(path).is_dir() else [path]
-        for each in found:
-            if each not in seen:
-                seen.add(each)
-                yield each, each == path
+        for file in found:
+            if file not in seen:
+                seen.add(file)
+                yield file, file == path
 
 
 def _walked(folder: str) -> Iterator[str]:
     for root, folders, names in os.walk(folder):
-        folders[:] = [each for each in folders if not each.startswith(".")]
+        folders[:] = [name for name in folders if not name.startswith(".")]
         for name in names:
             if name.endswith(FILE_NAMES) and not name.startswith("."):
                 yield str(Path(root) / name)
 
 
 class _Running:
-    """Runs files, one after the other.
+    """A run of files, one after the other.
 
     Attributes:
         files: How they ended, those without a chosen case left out.
@@ -188,7 +175,7 @@ class _Running:
     @property
     def idle_policies(self) -> tuple[str, ...]:
         """The policies that claim no workload of a case."""
-        return tuple(each for each in self._policies if each not in self._claiming)
+        return tuple(policy for policy in self._policies if policy not in self._claiming)
 
     def take(self, path: str, *, named: bool) -> None:
         """Run a file; ``named`` as in ``read_test_file``."""
@@ -201,30 +188,34 @@ class _Running:
         if file is None:
             self.files.append(FileResult(path, path, (), tuple(problems)))
             return
-        cases = [each for each in file.cases if self._is_chosen(file, each)]
+        cases = [case for case in file.cases if self._is_chosen(file, case)]
         if not cases:
             return
         try:
-            results = tuple(self._results(file, cases))
+            notes = [*file.notes]
+            results = tuple(self._results(file, cases, notes))
         except (ChangeError, ConfigError) as problem:
             texts = problem.problems if isinstance(problem, ConfigError) else [problem]
-            found = tuple(FileProblem(file.path, 0, 0, str(each)) for each in texts)
+            found = tuple(FileProblem(file.path, 0, 0, str(text)) for text in texts)
             self.files.append(FileResult(file.path, file.name, (), found))
             return
         counts = len(file.clusters), len(file.policies), len(file.workloads)
         seconds = round(time.perf_counter() - begun, 3)
-        self.files.append(FileResult(file.path, file.name, results, (), *counts, seconds, tuple(file.notes)))
+        self.files.append(FileResult(file.path, file.name, results, (), *counts, seconds, tuple(notes)))
 
     def _is_chosen(self, file: PlacementTestFile, case: PlacementCase) -> bool:
         name = f"{file.path}/{case.name}"
         return not self._patterns or any(pattern.search(name) for pattern in self._patterns)
 
-    def _results(self, file: PlacementTestFile, cases: Iterable[PlacementCase]) -> Iterator[CaseResult]:
+    def _results(
+        self, file: PlacementTestFile, cases: Iterable[PlacementCase], notes: list[str]
+    ) -> Iterator[CaseResult]:
         with scenario_of(file, self._own) as scenario:
+            notes += [f"{name}: {text}" for name, texts in scenario.lints.items() for text in texts]
             self._policies.update(dict.fromkeys(names_of_policies(scenario.objects)))
             runner = CaseRunner(scenario)
-            for each in cases:
-                result = runner.run(each)
+            for case in cases:
+                result = runner.run(case)
                 yield result
                 if self._fail_fast and result.outcome is CaseOutcome.FAILED:
                     self.is_over = True

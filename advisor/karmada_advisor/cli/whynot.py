@@ -8,36 +8,40 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
-from karmada_advisor.cli.output import CommandAnswer, exit_status, print_answer, print_errors
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
+from karmada_advisor.cli.questions import rules_of, source_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.explain import fleet_of
+from karmada_advisor.explain.explaining import Explaining, explaining, unclaimed_template
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
-from karmada_advisor.explain.names import unknown
-from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.explain.unclaimed import explain_unclaimed
-from karmada_advisor.sources import capture, rules
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.inputs import Explaining, explaining
-from karmada_advisor.sources.objects import gather
-from karmada_advisor.sources.remedies import editable
-from karmada_advisor.sources.rules import alternatives
+from karmada_advisor.fleet import capture
+from karmada_advisor.fleet.capture import Replayed
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.views.layout import with_printable_texts
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
-from karmada_advisor.whynot.answer import WhyNotQuestion, answer, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot import answer as whynot_answer
+from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.remedies import editable
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
+from karmada_advisor.whynot.rule_changes import alternatives
 from karmada_advisor.whynot.unclaimed import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration
@@ -49,70 +53,62 @@ _NO_BINDING: Final = Binding(BindingKey(RESOURCE_BINDING, "", ""))
 """Where only the clusters matter."""
 
 
-def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
-    """Run the command; return its exit status.
+def answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+    """Return what to print, and the exit status.
 
     Args:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: There is no answer.
     """
-    return print_answer(arguments, lambda: _replayed(arguments, own))
+    with capture.replayed(source_of(arguments), rules_of(arguments, own), arguments.name) as found:
+        return _answer(arguments, found)
 
 
-def _replayed(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
-    with capture.replayed(arguments) as found:
-        return _answer(found.arguments, own)
-
-
-def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> CommandAnswer:
+def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     """Return what to print, and the exit status.
 
     Raises:
         NoAnswerError: There is no answer.
     """
-    _check_question(arguments)
-    rules.parsed_gates(arguments)  # a mistake there is reported before anything is read
-    objects = gather(arguments, arguments.name, all_bindings=True, others_needed=not arguments.name)
+    rules, plane = asked.rules, asked.source.plane
+    _check_question(arguments, asked.name)
+    _ = rules.gates  # a mistake there is reported before anything is read
+    objects = read_fleet(
+        asked.source,
+        asked.name,
+        all_bindings=True,
+        others_needed=not asked.name,
+        names_priority_class=names_priority_class,
+    )
     print_errors([*objects.problems, *objects.unlisted])
     cluster, names = arguments.of_cluster or arguments.cluster, [each.name for each in objects.clusters]
     if cluster and cluster not in names:
         raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
-    template = objects.unclaimed_template()
-    if template is not None:
-        return _about_binding(_unclaimed(arguments, objects, template), objects)
+    if (unclaimed := unclaimed_template(objects)) is not None:
+        template, explanation = unclaimed
+        goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
+        found = answer_unclaimed(explanation, objects.policies or (), template, goal, cluster)
+        return _about_binding(found, objects)
     with (
-        explaining(arguments, objects, own, as_new=arguments.as_new) as using,
+        explaining(objects, rules, plane, as_new=arguments.as_new) as using,
         collection_of_new_objects(),
     ):
         if arguments.of_cluster:
             groups = ask_cluster(using, cluster, arguments.timeout)
             status = exit_status(is_good=True, problems=objects.problems)
-            return CommandAnswer(
-                groups, lambda style: why_not_cluster_text(with_printable_texts(groups), style), status
-            )
-        more = _by_configuration(arguments, using, own) if arguments.allow else None
+            return CommandAnswer(groups, partial(why_not_cluster_text, groups), status)
+        more = _by_rules(rules, plane, using) if arguments.allow else None
         bounds = search_bounds(arguments.timeout, arguments.max_runs)
         return _about_binding(ask(using, objects.find().key, _question(arguments), bounds, more), objects)
 
 
-def _about_binding(found: WhyNot, objects: Objects) -> CommandAnswer:
+def _about_binding(found: WhyNot, objects: Fleet) -> CommandAnswer:
     is_good = found.holds or bool(found.remedies)
     status = exit_status(is_good=is_good, problems=objects.problems)
-    return CommandAnswer(found, lambda style: why_not_text(with_printable_texts(found), style), status)
-
-
-def _unclaimed(arguments: argparse.Namespace, objects: Objects, template: TemplateHead) -> WhyNot:
-    """Return the answer about a workload without a binding."""
-    policies = objects.policies or ()
-    explanation = explain_unclaimed(
-        template,
-        policies,
-        source=objects.source,
-        priority_classes=objects.priority_classes,
-        events=objects.warning_events(),
-    )
-    goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
-    return answer_unclaimed(explanation, policies, template, goal, arguments.cluster)
+    return CommandAnswer(found, partial(why_not_text, found), status)
 
 
 def _question(given: argparse.Namespace) -> WhyNotQuestion:
@@ -124,13 +120,13 @@ def search_bounds(seconds: float | None = None, max_runs: int = DEFAULT_BOUNDS.m
     return SearchBounds(seconds or _SEARCH_SECONDS, max_runs)
 
 
-def _check_question(arguments: argparse.Namespace) -> None:
+def _check_question(arguments: argparse.Namespace, name: str) -> None:
     if arguments.of_cluster:
-        if arguments.name:
+        if name:
             raise NoAnswerError(
                 "--cluster asks about all bindings: give a binding and a cluster, or only --cluster"
             )
-    elif not arguments.name:
+    elif not name:
         raise NoAnswerError("name a binding and a cluster, or use --cluster")
     elif not arguments.cluster and not arguments.placed:
         raise NoAnswerError("name a cluster, or use --placed")
@@ -162,7 +158,7 @@ def ask(
         return _causes(Situation(using.inputs_of(binding, snapshot), decision), question)
 
     inputs = using.inputs_of(binding, edited.snapshot)
-    return answer(
+    return whynot_answer.answer(
         edited,
         question,
         bounds,
@@ -180,7 +176,7 @@ def _notes(using: Explaining) -> list[str]:
     Raises:
         NoAnswerError: The decision reads other bindings, which may not be listed.
     """
-    if not using.objects.unlisted:
+    if not using.fleet.unlisted:
         return []
     if using.dry_run.is_coupled:
         raise NoAnswerError(
@@ -190,19 +186,17 @@ def _notes(using: Explaining) -> list[str]:
     return ["Bindings may not be listed, so it is not known how many others the changes concern."]
 
 
-def _by_configuration(
-    arguments: argparse.Namespace, using: Explaining, own: Sequence[Registration]
-) -> MoreRemedies:
-    """Return what finds the single changes of the configuration that reach a goal, each decided by a scheduler with it."""
+def _by_rules(rules: Rules, plane: ControlPlane, using: Explaining) -> MoreRemedies:
+    """Return what finds the single changes of the rules that reach a goal, each decided by a scheduler with it."""
 
     def more(edited: ObjectSet, question: WhyNotQuestion, root: ScheduledObjects) -> list[VerifiedRemedy]:
         cluster, found = question.cluster, []
         blocker = blocker_of(root, cluster) if cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
-        for each in alternatives(arguments, edited.gates, refusing):
-            changed = each.applied(arguments)
+        for each in alternatives(rules, edited.gates, refusing):
+            changed = each.applied(rules)
             try:
-                with explaining(changed, using.objects, own, as_new=using.as_new, say=_ignored) as other:
+                with explaining(using.fleet, changed, plane, as_new=using.as_new, say=_ignored) as other:
                     outcome = editable(other, edited.key).outcome(())
             except NoAnswerError:
                 continue  # for example the last plugin cannot be disabled
@@ -223,7 +217,7 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
     end = time.monotonic() + (seconds or _CLUSTER_SECONDS)
     return why_not_cluster(
         cluster,
-        using.objects.bindings,
+        using.fleet.bindings,
         lambda binding: Situation(using.inputs_of(binding)),
         provenance=_provenance(using, using.inputs_of(_NO_BINDING)),
         may_go_on=lambda: time.monotonic() < end,
@@ -232,7 +226,7 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
 
 def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:
     now = at(inputs.now) if inputs.now is not None else ""
-    return Provenance(Tense.RECOMPUTED, using.objects.source, now, fleet_of(inputs))
+    return Provenance(Tense.RECOMPUTED, using.fleet.source, now, fleet_of(inputs))
 
 
 def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:

@@ -19,8 +19,8 @@ from karmada_advisor.explain import (
     causes_trigger,
 )
 from karmada_advisor.explain.model import Cause, NextState, Stage
-from karmada_advisor.explain.names import nearest
 from karmada_advisor.explain.situation import Basis, Situation
+from karmada_scheduler.api.names import nearest
 from karmada_scheduler.structs import replace
 
 _FAILED: Final = (NextState.NOT_PLACED, NextState.STUCK)
@@ -29,10 +29,12 @@ _FAILED: Final = (NextState.NOT_PLACED, NextState.STUCK)
 def causes_of_binding(situation: Situation) -> list[Cause]:
     """Return why a binding is where it is, or nowhere."""
     if not situation.is_decided:
-        return _ranked([*causes_trigger.of_state(situation), *causes_state.reported_by_events(situation)])
+        found = [*causes_state.of_copies(situation), *causes_trigger.of_state(situation)]
+        return _ranked([*found, *causes_state.reported_by_events(situation)])
     stored = list(causes_state.of_state(situation))
-    if situation.inputs.missing:
-        return _ranked([*stored, *causes_state.of_record(situation)])
+    if not situation.inputs.is_judged:
+        unknown = causes_state.of_unknown_rules(situation)
+        return _ranked([*stored, *unknown, *causes_state.of_record(situation)])
     if situation.state in _FAILED:
         return _ranked(
             [
@@ -48,6 +50,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     return _ranked(
         [
             *causes_state.of_graceful_move(situation),
+            *causes_state.of_guard_warning(situation),
             *stored,
             *causes_objects.waiting(situation),
             *causes_objects.of_placed(situation),
@@ -59,7 +62,6 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_trigger.after_placement(situation),
             *causes_state.of_unreadable_annotation(situation),
             *causes_objects.summary_counts(situation),
-            *causes_objects.propagation(situation),
             *causes_state.reported_by_events(situation),
             *causes_objects.policy_chosen(situation),
         ]
@@ -73,8 +75,7 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
     ):
         return []
     if situation.inputs.snapshot.get(cluster) is None:
-        names = [each.name for each in situation.inputs.snapshot]
-        near = nearest(cluster, names)
+        near = nearest(cluster, (each.name for each in situation.inputs.snapshot))
         text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
         evidence = {"cluster": cluster, "nearest": near}
         return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])

@@ -9,8 +9,8 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace, DivisionRow
-from karmada_scheduler.api.placement import AGGREGATED
-from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, STATIC_WEIGHT
+from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, STATIC_WEIGHT, static_weights
 
 
 def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
@@ -97,7 +97,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
         return
     empty = [row for row in trace.rows if row.weight and not row.seats and not row.kept]
     if trace.strategy == STATIC_WEIGHT:
-        yield from _missing_weights(situation.shown.attempt.selected, trace)
+        yield from _missing_weights(situation, trace)
     if empty:
         yield no_seat(trace, max(empty, key=lambda row: (row.next_at, row.name in trace.tied)))
     elif trace.tied and trace.mode in {"first", "fresh"}:
@@ -111,7 +111,14 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
         yield Cause("RoundedAway", Stage.DIVIDE, evidence, text)
 
 
-def _missing_weights(selected: Any, trace: DivideTrace) -> Iterator[Cause]:
+def _missing_weights(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
+    selected = situation.shown.attempt.selected
+    if selected and not static_weights(situation.inputs.binding.spec.placement or Placement(), selected):
+        text = "no rule of the static weights selects a selected cluster, so all have the same weight"
+        yield Cause(
+            "WeightMissing", Stage.DIVIDE, {"clusters": [each.name for each in selected], "weights": {}}, text
+        )
+        return
     named = {row.name for row in trace.rows if row.weight}
     missing = [each.name for each in selected if each.name not in named]
     if missing:

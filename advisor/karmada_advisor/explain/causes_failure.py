@@ -8,17 +8,17 @@ from typing import Any
 
 from karmada_advisor.explain.amounts import counted, request_of, shown_times
 from karmada_advisor.explain.causes_capacity import not_in_models
-from karmada_advisor.explain.causes_filter import code_of, sentence
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.names import FleetValues, affinities_of, nearest
 from karmada_advisor.explain.situation import Basis, Situation
-from karmada_advisor.explain.trace_model import DivideTrace, FilterCell, SelectTrace
-from karmada_scheduler.api.matching import IN, Requirement
-from karmada_scheduler.api.placement import ClusterAffinity, Placement
+from karmada_advisor.explain.trace_model import DivideTrace, SelectTrace
+from karmada_advisor.fleet.names import affinities_of
+from karmada_scheduler.api.matching import EXISTS, IN
+from karmada_scheduler.api.names import FleetValues
+from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.core.available_replicas import counts_component_sets
-from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
+from karmada_scheduler.framework.runtime.binding_points import RefusedError
 from karmada_scheduler.framework.snapshot import Snapshot
 
 
@@ -29,6 +29,10 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
         return
     if isinstance(error, HeldError):
         return  # the decision itself succeeded; causes_guard names the plugin
+    if isinstance(error, RefusedError):
+        evidence = {"plugin": error.plugin, "point": error.point.label, "reason": error.why}
+        yield Cause("DecisionRefused", Stage.WRITE, evidence, f"the decision is {error}")
+        return
     if isinstance(error, PluginError):
         yield Cause("PluginFailed", Stage.FILTER, {"error": str(error)}, str(error))
         return
@@ -55,9 +59,8 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
     placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
     if placement is None:
         return
-    names = [each.name for each in snapshot]
     unknown = {
-        name: nearest(name, names)
+        name: _values_of(snapshot).cluster(name)
         for affinity in affinities_of(placement)
         for name in affinity.cluster_names
         if snapshot.get(name) is None
@@ -97,24 +100,17 @@ def _unknown_values(situation: Situation) -> Iterator[Cause]:
 def _unknown(affinity: ClusterAffinity, values: FleetValues) -> Iterator[tuple[str, str]]:
     """Yield what no cluster has, with the nearest value, as ``key=value`` for labels and ``key value`` for fields."""
     labels, fields = affinity.label_selector, affinity.field_selector
-    if labels is not None:
-        for key, value in labels.match_labels:
-            if not values.has_label(key, value):
-                yield f"{key}={value}", str(values.label(key, value) or "")
-        for each in labels.match_expressions:
-            yield from _unknown_label(each, values)
-    for each in fields.match_expressions if fields is not None else ():
-        if each.operator == IN and not any(values.has_field(each.key, value) for value in each.values):
-            near = [found for value in each.values if (found := values.field(each.key, value))]
-            yield f"{each.key} {' or '.join(each.values)}", near[0] if near else ""
-
-
-def _unknown_label(found: Requirement, values: FleetValues) -> Iterator[tuple[str, str]]:
-    if found.operator == IN and not any(values.has_label(found.key, each) for each in found.values):
-        near = [label for each in found.values if (label := values.label(found.key, each)) is not None]
-        yield f"{found.key}={' or '.join(found.values)}", str(near[0]) if near else ""
-    elif found.operator == "Exists" and not values.has_label_key(found.key):
-        yield f"the label {found.key}", values.label_key(found.key)
+    for found in labels.requirements if labels is not None else ():
+        existing = values.labels.get(found.key, set())
+        if found.operator == IN and existing.isdisjoint(found.values):
+            near = [label for value in found.values if (label := values.label(found.key, value)) is not None]
+            yield f"{found.key}={' or '.join(found.values)}", str(near[0]) if near else ""
+        elif found.operator == EXISTS and not existing:
+            yield f"the label {found.key}", values.label_key(found.key)
+    for found in fields.match_expressions if fields is not None else ():
+        if found.operator == IN and values.fields.get(found.key, set()).isdisjoint(found.values):
+            similar = [field for value in found.values if (field := values.field(found.key, value))]
+            yield f"{found.key} {' or '.join(found.values)}", similar[0] if similar else ""
 
 
 def _refusals(situation: Situation) -> Iterator[Cause]:
@@ -123,21 +119,23 @@ def _refusals(situation: Situation) -> Iterator[Cause]:
     Clusters that the affinity selects come first: that it does not select others is what the user wrote. Then the most
     frequent refusal comes first.
     """
-    rows = situation.now.filter.rows
+    rows = situation.now.filter
     wanted = _wanted(situation)
-    for each in sorted(situation.now.filter.refusals(), key=lambda found: wanted.isdisjoint(found.names)):
-        chosen = next((name for name in each.names if name in wanted), each.names[0])
-        cell = rows[chosen].refusals[0]
+    for refused in sorted(situation.now.filter.counted(), key=lambda found: wanted.isdisjoint(found.names)):
+        chosen = next((name for name in refused.names if name in wanted), refused.names[0])
+        refusal, count = rows[chosen][0], len(refused.names)
         evidence: dict[str, Any] = {
-            "plugin": each.plugin,
-            "count": each.count,
+            "plugin": refusal.plugin,
+            "count": count,
             "of": len(rows),
-            "clusters": list(each.names),
-            **cell.evidence,
+            "clusters": list(refused.names),
+            **refusal.evidence.fields,
         }
-        are = "is" if each.count == 1 else "are"
-        text = f"{each.count:,} of {counted(len(rows), 'cluster')} {are} refused: {_shared(cell, each.count)}"
-        yield Cause(code_of(cell), Stage.FILTER, evidence, text)
+        are = "is" if count == 1 else "are"
+        is_shared = count == 1 or "value" not in refusal.evidence.fields
+        why = refusal.evidence.text if is_shared else refusal.reason
+        text = f"{count:,} of {counted(len(rows), 'cluster')} {are} refused: {why}"
+        yield Cause(refusal.evidence.code, Stage.FILTER, evidence, text)
 
 
 def _wanted(situation: Situation) -> frozenset[str]:
@@ -150,10 +148,6 @@ def _wanted(situation: Situation) -> frozenset[str]:
     )
     excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
     return selected or excluded
-
-
-def _shared(cell: FilterCell, count: int) -> str:
-    return sentence(cell) if count == 1 or "value" not in cell.evidence else cell.reason
 
 
 def _terms(situation: Situation) -> Iterator[Cause]:
@@ -181,10 +175,18 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
     error, feasible = trace.error, len(situation.now.attempt.candidates)
     limits = {field: list(pair) for field, pair in trace.limits.items()}
     evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": feasible}
-    if zero := _zero_maximum_of(situation.now.cycle.placement):
-        yield _zero_maximum(zero, evidence)
+    is_without_maximum = trace.by in limits and trace.limits[trace.by][1] == 0
     if "MinGroups" in error:
+        least = trace.limits[trace.by][0] if trace.by in limits else 0
+        groups = len(trace.groups) if trace.by == "region" else feasible
+        if is_without_maximum and groups >= least:  # not the minimum is unmet
+            yield _zero_maximum(trace.by, evidence)
+            return
         yield from _minimum(situation, trace, evidence)
+        if is_without_maximum:
+            yield _zero_maximum(trace.by, evidence)
+    elif is_without_maximum:
+        yield _zero_maximum(trace.by, evidence)
     elif "no enough resource" in error:
         yield from _too_little(situation, trace, evidence)
     elif "just support" in error:
@@ -193,15 +195,6 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
         yield Cause("SpreadUnsupported", Stage.SELECT, evidence | {"unsupported": names}, text)
     else:
         yield Cause("SelectFailed", Stage.SELECT, evidence, error)
-
-
-def _zero_maximum_of(placement: Placement) -> str:
-    """Return the field of a spread constraint whose maximum is 0; "" without one."""
-    for field in ("region", "cluster"):
-        constraint = last_constraint(placement, field)
-        if constraint is not None and constraint.max_groups == 0:
-            return field
-    return ""
 
 
 def _zero_maximum(field: str, evidence: dict[str, Any]) -> Cause:
@@ -227,6 +220,12 @@ def _minimum(situation: Situation, trace: SelectTrace, evidence: dict[str, Any])
         feasible = [each.name for each in candidates]
         are = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
         text = f"{are} feasible, and minGroups is {least}"
+        if trace.by == "region" and len(feasible) >= least:
+            most = trace.limits["region"][1]
+            together = sum(sorted((len(group.clusters) for group in trace.groups), reverse=True)[:most])
+            evidence |= {"maxRegions": most, "together": together}
+            regions_ = counted(most, "region, the largest, has", "regions, the largest, have")
+            text = f"{regions_} {counted(together, 'cluster')}, and minGroups of cluster is {least}"
         found = evidence | {"clusters": feasible, "required": least}
         yield Cause("MinGroupsUnmet", Stage.SELECT, found, text)
     yield from _refusals(situation)
@@ -256,8 +255,9 @@ def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, An
 def _of_divide(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
     evidence: dict[str, Any] = {"error": trace.error}
     if not situation.now.attempt.selected:
-        if zero := _zero_maximum_of(situation.now.cycle.placement):
-            yield _zero_maximum(zero, evidence)
+        select = situation.now.select
+        if select is not None and select.limits.get(select.by, (0, 1))[1] == 0:
+            yield _zero_maximum(select.by, evidence)
         else:
             yield Cause("NothingSelected", Stage.SELECT, evidence, "no cluster is selected")
         return

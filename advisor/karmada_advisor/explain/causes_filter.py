@@ -2,42 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
-from karmada_advisor.explain.trace_model import FilterCell
-
-_CODES: Final = {
-    "ClusterAffinity": "AffinityMismatch",
-    "ClusterEviction": "BeingEvicted",
-    "TaintToleration": "UntoleratedTaint",
-    "WorkloadAffinity": "GroupAffinity",
-    "WorkloadAntiAffinity": "GroupAntiAffinity",
-}
-_OWN_TAINTS: Final = {
-    "cluster.karmada.io/not-ready": "it is not ready",
-    "cluster.karmada.io/unreachable": "it is not reachable",
-    "cluster.karmada.io/terminating": "it is being deleted",
-}
-"""What Karmada's controllers say with a taint that they set and remove themselves."""
-
-_MISSING: Final = {
-    "spec.region": "RegionMissing",
-    "spec.provider": "ProviderMissing",
-    "spec.zones": "ZonesMissing",
-}
-
-
-def code_of(cell: FilterCell) -> str:
-    """Return the code of a refusal."""
-    if not cell.plugin:
-        return "ClusterBeingDeleted"
-    if cell.plugin == "SpreadConstraint":
-        return _MISSING.get(str(cell.evidence.get("field")), "PropertyMissing")
-    if cell.plugin == "APIEnablement":
-        return "ApiListIncomplete" if cell.evidence.get("incomplete") else "ApiMissing"
-    return _CODES.get(cell.plugin, "PluginRefused")
 
 
 def of_cluster(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
@@ -46,50 +14,24 @@ def of_cluster(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
     The primary one is the refusal of the placement itself, if there is one: it stays when the cluster is repaired.
     Otherwise the order of the plugins counts.
     """
-    row = basis.row_of(cluster)
-    if row is None:
-        return []
-    causes = [_cause(cell, cluster) for cell in row.refusals]
-    if any(cell.plugin == "ClusterAffinity" for cell in row.refusals):
-        causes.sort(key=lambda each: each.code != "AffinityMismatch")
-        causes = [*_other_term(situation, basis, cluster), *causes]
-    return causes
-
-
-def _cause(cell: FilterCell, cluster: str) -> Cause:
-    evidence = {"cluster": cluster, "plugin": cell.plugin, "reason": cell.reason, **cell.evidence}
-    return Cause(code_of(cell), Stage.FILTER, evidence, f"{cluster} is refused: {sentence(cell)}")
-
-
-def sentence(cell: FilterCell) -> str:
-    """Return a refusal in words."""
-    evidence = cell.evidence
-    match cell.plugin:
-        case "TaintToleration":
-            since = f", since {evidence['since']}" if evidence.get("since") else ""
-            if own := _OWN_TAINTS.get(str(evidence.get("key"))):
-                return f"{own}, and Karmada has set the taint {evidence.get('taint')}{since}"
-            near = evidence.get("nearToleration")
-            but = (
-                f"; the toleration {near} differs in its {' and '.join(evidence['differs'])}" if near else ""
-            )
-            return f"the taint {evidence.get('taint', '')} is not tolerated{since}{but}"
-        case "SpreadConstraint":
-            return f"{evidence.get('field', 'a property')} is not set, and a spread constraint needs it"
-        case "APIEnablement":
-            served = evidence.get("servedBy") or []
-            by = f"served by {', '.join(map(str, list(served)[:5]))}" if served else "served by no cluster"
-            what = f"{evidence.get('apiVersion')} {evidence.get('kind')} is not in its list of APIs ({by})"
-            if others := evidence.get("otherVersions"):
-                what = f"{what}, but {', '.join(map(str, others))} is"
-            return f"{what}; the list is incomplete" if evidence.get("incomplete") else what
-        case "ClusterAffinity" if "key" in evidence:
-            values = ", ".join(map(str, evidence["values"]))
-            wanted = f"{evidence['key']} {evidence['operator']} [{values}]"
-            return f"{evidence['path']} wants {wanted}, and it has {evidence['value'] or 'none'}"
-        case "ClusterEviction":
-            return f"it has a graceful eviction task ({evidence.get('reason', 'without a reason')})"
-    return cell.short or cell.reason
+    refusals = basis.filter.get(cluster, ())
+    by_placement = [each for each in refusals if each.evidence.by_placement]
+    others = [each for each in refusals if not each.evidence.by_placement]
+    causes = [
+        Cause(
+            refusal.evidence.code,
+            Stage.FILTER,
+            {
+                "cluster": cluster,
+                "plugin": refusal.plugin,
+                "reason": refusal.reason,
+                **refusal.evidence.fields,
+            },
+            f"{cluster} is refused: {refusal.evidence.text}",
+        )
+        for refusal in (*by_placement, *others)
+    ]
+    return [*_other_term(situation, basis, cluster), *causes] if by_placement else causes
 
 
 def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import request_of, shown
-from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.policies import Matching, TemplateHead, held_claim, matching
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.state.model import Applied, StateName
+from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_advisor.state.model import StateName
 from karmada_advisor.state.stored import condition_of, foreign_refusals, short, value_at
 from karmada_scheduler.api.cluster import READY
 from karmada_scheduler.api.manifest import ManifestError
@@ -18,8 +18,8 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
+from karmada_scheduler_plugins.registry import API_REASON
 
-_API_REASON: Final = "did not have the API resource"
 _NO_EXECUTE: Final = "NoExecute"
 
 
@@ -81,7 +81,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
                 "plugins of the process, --plugin-dir brings their code"
             )
             yield Cause("PluginRefused", Stage.FILTER, evidence | {"reasons": foreign}, text)
-        elif _API_REASON in message:
+        elif API_REASON in message:
             text = (
                 "it would be placed now; NoClusterFit has no timer, and a list of APIs is status, whose changes "
                 "enqueue nothing in karmada-scheduler"
@@ -103,7 +103,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 
 def _foreign_reasons(situation: Situation, message: str) -> list[str]:
     """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
-    here = {each.reason for each in situation.now.filter.refusals()}
+    here = {refused.first.reason for refused in situation.now.filter.counted()}
     return [
         f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
         for each in foreign_refusals(message)
@@ -242,7 +242,7 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
     """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
     request = request_of(situation.inputs.binding.spec)
     for name in situation.placement:
-        cluster, cell = situation.inputs.snapshot.get(name), situation.shown.capacity.cells.get(name)
+        cluster, cell = situation.inputs.snapshot.get(name), situation.shown.capacity.get(name)
         manifest = situation.inputs.cluster_manifest(name) or {}
         nodes = value_at(manifest, "status", "nodeSummary", "totalNum")
         summary = cluster.resource_summary if cluster is not None else None
@@ -267,16 +267,3 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
             )
             yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
             return
-
-
-def propagation(situation: Situation) -> Iterator[Cause]:
-    """Yield that some clusters have reported about their Work, and others have not."""
-    rows = [each for each in situation.stored.rows if each.wanted is not None]
-    missing = [each.name for each in rows if each.applied is Applied.NOT_REPORTED and not each.reason]
-    if missing and len(missing) < len(rows):
-        evidence = {"clusters": missing, "works": [f"karmada-es-{name}" for name in missing]}
-        text = (
-            f"scheduling is done; there is no report from {', '.join(missing)} that the Work is applied "
-            f"(namespace karmada-es-{missing[0]})"
-        )
-        yield Cause("NotOurs", Stage.PROPAGATE, evidence, text)

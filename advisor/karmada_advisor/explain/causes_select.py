@@ -10,6 +10,7 @@ from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import SelectTrace
 from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.framework import MAX_CLUSTER_SCORE
 
 _REGION_CODES = {
     "weight": ("RegionWeight", "its region has less weight"),
@@ -48,7 +49,11 @@ def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     """Return whether a first decision puts replicas on a cluster that the scores of present clusters keep out."""
     if not situation.present or situation.is_shown_as_new:
         return False
-    if not any(cell.plugin == "ClusterLocality" for cell in basis.score.cells.get(cluster, ())):
+    held = [each.name for each in basis.attempt.selected if each.name in situation.present]
+    best = {
+        cell.plugin for name in held for cell in basis.score[name] if cell.normalized == MAX_CLUSTER_SCORE
+    }
+    if all(cell.plugin not in best for cell in basis.score.get(cluster, ())):
         return False
     placement = situation.first.placement or {}
     return cluster in placement and bool(placement[cluster] or not situation.inputs.binding.spec.replicas)
@@ -84,6 +89,9 @@ def _loss(
     elif loss == "tier":
         text = f"{cluster} belongs to an overflow affinity, and the clusters before it suffice"
         yield Cause("TierAhead", Stage.SELECT, evidence, text)
+    elif loss == "one":
+        text = f"each region gets one cluster, because cluster has no maxGroups, and another one comes before {cluster}"
+        yield Cause("RegionOneCluster", Stage.SELECT, evidence, text)
     else:
         text = f"the maximum of clusters is reached before {cluster}"
         yield Cause("MaxGroupsReached", Stage.SELECT, evidence, text)
@@ -104,7 +112,7 @@ def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict
         if own is not None:
             evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
     shown = {cluster, *(each.name for each in basis.attempt.selected[:5])}
-    cells = basis.capacity.cells
+    cells = basis.capacity
     return evidence | {"available": {name: cells[name].available for name in sorted(shown) if name in cells}}
 
 

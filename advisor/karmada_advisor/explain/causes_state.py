@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, Final
 
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.state.copies import live_tasks
 from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
-from karmada_advisor.state.reading import seconds_left
+from karmada_advisor.state.reading import DETECTOR_FIRST, seconds_left
 from karmada_advisor.state.stored import event_time, mapping, mappings
+from karmada_scheduler.api.binding import GracefulEvictionTask
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.own_annotations import unreadable_annotation
 from karmada_scheduler.framework.diagnosis import AT_GUARD, KeptError, PluginError
 
@@ -26,7 +29,15 @@ def of_state(situation: Situation) -> Iterator[Cause]:
         case StateName.MOVING:
             yield _evicting(situation, state)
         case StateName.NOT_RUNNING:
-            yield from _not_running(state)
+            yield from _not_running(situation, state)
+        case StateName.OUT_OF_DATE if state.reason in DETECTOR_FIRST:
+            yield Cause(state.reason, Stage.TRIGGER, {"message": state.message}, state.text)
+
+
+def of_copies(situation: Situation) -> Iterator[Cause]:
+    """Yield what does not run of a binding that these rules do not decide."""
+    if situation.stored.name is StateName.NOT_RUNNING:
+        yield from _not_running(situation, situation.stored)
 
 
 def of_waiting(situation: Situation) -> Iterator[Cause]:
@@ -69,7 +80,7 @@ def _nobody(state: BindingState) -> Cause:
 
 
 def _evicting(situation: Situation, state: BindingState) -> Cause:
-    tasks = situation.inputs.binding.spec.graceful_eviction_tasks
+    tasks = _tasks(situation)
     first = tasks[0]
     evidence = {
         "clusters": [each.from_cluster for each in tasks],
@@ -81,31 +92,72 @@ def _evicting(situation: Situation, state: BindingState) -> Cause:
     }
     by = f"{first.producer} evicts it" if first.producer else "it is evicted"
     why = f" ({evidence['reason']})" if evidence["reason"] else ""
-    return Cause("Evicting", Stage.PROPAGATE, evidence, f"{by}{why}: {state.text}")
+    waits = {
+        row.name: row.problem or row.health or "it has not reported"
+        for row in state.rows
+        if row.wanted is not None and row.health != "Healthy"
+    }
+    end = "".join(f"; {name}: {problem}" for name, problem in waits.items())
+    return Cause("Evicting", Stage.PROPAGATE, evidence | {"waitsFor": waits}, f"{by}{why}: {state.text}{end}")
 
 
-def _not_running(state: BindingState) -> Iterator[Cause]:
+def _tasks(situation: Situation) -> list[GracefulEvictionTask]:
+    """Return the eviction tasks of clusters that exist."""
+    return live_tasks(situation.inputs.binding, situation.inputs.facts.cluster_of)
+
+
+def _not_running(situation: Situation, state: BindingState) -> Iterator[Cause]:
     if state.reason == "DispatchingSuspended":
         clusters = [each.name for each in state.rows if each.problem]
         yield Cause("DispatchingSuspended", Stage.PROPAGATE, {"clusters": clusters}, state.text)
-    for code in ("NotApplied", "ClusterMissing", "ClusterNotReady", "Unhealthy"):
+    for code in dict.fromkeys(row.reason for row in state.rows):
         rows = [each for each in state.rows if each.reason == code]
-        if rows:
-            yield _of_rows(code, rows)
+        if rows and code not in {"", "DispatchingSuspended"}:
+            yield _of_rows(code, rows, situation)
+    if not any(row.reason for row in state.rows):
+        yield Cause(state.reason, Stage.PROPAGATE, {"since": state.since}, f"{state.text}; {_AGAIN}")
 
 
-def _of_rows(code: str, rows: list[ClusterStatus]) -> Cause:
+_AGAIN: Final = (
+    "a missing Work is made again only when the template changes, for example an annotation of it, or when "
+    "karmada-controller-manager restarts"
+)
+_SYNC_FAILURES: Final = ("SyncWorkFailed", "ApplyOverridePolicyFailed")
+_RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
+
+
+def _of_rows(code: str, rows: list[ClusterStatus], situation: Situation) -> Cause:
     messages = {each.name: each.message for each in rows if each.message}
     evidence = {
         "clusters": [each.name for each in rows],
         "messages": messages,
         "ready": {each.name: each.ready for each in rows if each.ready is not None},
+        "running": {each.name: each.running for each in rows if each.running is not None},
         "works": [f"karmada-es-{each.name}" for each in rows],
     }
     text = "; ".join(f"{each.problem}: {each.message}" if each.message else each.problem for each in rows)
     if any(each.is_conflict for each in rows):
         text += "; the object there is not Karmada's: spec.conflictResolution: Overwrite of the policy takes it over"
+    if code in {"OtherNumber", "NotOurs"}:
+        text = "; ".join((text, *_why_not_arrived(code, situation)))
     return Cause(code, Stage.PROPAGATE, evidence, text)
+
+
+def _why_not_arrived(code: str, situation: Situation) -> Iterator[str]:
+    """Yield what is known about why a cluster does not run what is assigned."""
+    failures = [event for event in situation.inputs.events if event.get("reason") in _SYNC_FAILURES]
+    yield from (_reported(event).text for event in failures)
+    if code == "NotOurs":
+        yield _AGAIN
+        return
+    last, labels = situation.inputs.binding.status.last_scheduled_time, situation.inputs.template_labels
+    if last is not None:
+        yield f"assigned at {format_time(last)} at the latest"
+    if labels is not None and labels.get(_RETAIN_REPLICAS) == "true":
+        yield f"the template has the label {_RETAIN_REPLICAS}: clusters keep their own numbers"
+    elif not failures:
+        unread = f" and the label {_RETAIN_REPLICAS} of the template" if labels is None else ""
+        yield f"not looked at: override policies of replicas{unread}"
 
 
 def reported_by_events(situation: Situation) -> Iterator[Cause]:
@@ -116,15 +168,18 @@ def reported_by_events(situation: Situation) -> Iterator[Cause]:
 
 def reported_by(events: Iterable[Manifest]) -> Iterator[Cause]:
     """Yield what the first of some Warning Events says that the scheduler has not also left in a condition."""
-    for each in events:
-        if str(each.get("reason") or "").startswith("ScheduleBinding"):
-            continue  # the condition has the same
-        source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
-        reason, message = str(each.get("reason") or ""), " ".join(str(each.get("message") or "").split())
-        at = event_time(each)
-        evidence = {"reason": reason, "message": message, "source": source, "at": at}
-        yield Cause("Reported", Stage.PROPAGATE, evidence, f"{source} at {at}: {reason}: {message}")
-        return
+    # The condition has the same as those of the scheduler.
+    others = [each for each in events if not str(each.get("reason") or "").startswith("ScheduleBinding")]
+    yield from map(_reported, others[:1])
+
+
+def _reported(event: Manifest) -> Cause:
+    """Return what a controller says in a Warning Event."""
+    source = str(mapping(event.get("source")).get("component") or event.get("reportingComponent") or "")
+    reason, message = str(event.get("reason") or ""), " ".join(str(event.get("message") or "").split())
+    at = event_time(event)
+    evidence = {"reason": reason, "message": message, "source": source, "at": at}
+    return Cause("Reported", Stage.PROPAGATE, evidence, f"{source} at {at}: {reason}: {message}")
 
 
 def of_refusal(situation: Situation) -> Iterator[Cause]:
@@ -153,11 +208,25 @@ def of_refusal(situation: Situation) -> Iterator[Cause]:
     yield Cause("HeldAtGuard", Stage.WRITE, evidence, text)
 
 
+def of_guard_warning(situation: Situation) -> Iterator[Cause]:
+    """Yield what a Guard plugin warns of that lets the decision through: a move that is not graceful."""
+    guarded = situation.now.decision.guarded
+    if guarded is not None and guarded.warning:
+        yield Cause("WarnedAtGuard", Stage.WRITE, {"warning": guarded.warning}, guarded.warning)
+
+
+def of_unknown_rules(situation: Situation) -> Iterator[Cause]:
+    """Yield that nobody here knows by which rules the scheduler of the binding decides."""
+    if text := situation.inputs.not_known:
+        evidence = {"schedulerName": situation.inputs.binding.spec.responsible_scheduler}
+        yield Cause("PluginsNotKnown", Stage.TRIGGER, evidence, text)
+
+
 def of_graceful_move(situation: Situation) -> Iterator[Cause]:
     """Yield that the binding leaves a cluster gracefully by a decision of this scheduler, and what the end waits for."""
     binding = situation.inputs.binding
     name = binding.spec.responsible_scheduler
-    tasks = [each for each in binding.spec.graceful_eviction_tasks if each.producer == name]
+    tasks = [each for each in _tasks(situation) if each.producer == name]
     if not tasks:
         return
     clusters = [each.from_cluster for each in tasks]
@@ -167,6 +236,8 @@ def of_graceful_move(situation: Situation) -> Iterator[Cause]:
     evidence = {"clusters": clusters, "waitsFor": missing or None, "secondsLeft": seconds}
     until = f"until {missing}" if missing else "until Karmada's graceful-eviction controller ends it"
     at_most = "" if seconds is None else f", at most {seconds} s more"
+    if not all(each.creation_timestamp for each in tasks):
+        at_most += "; Karmada's graceful-eviction controller has not stamped the eviction task yet"
     text = f"the workload stays on {', '.join(clusters)} {until}{at_most}"
     yield Cause("LeavingGracefully", Stage.PROPAGATE, evidence, text)
 

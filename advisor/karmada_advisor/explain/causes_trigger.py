@@ -12,9 +12,9 @@ from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_model import DivideTrace
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.copies import requirers, was_required
 from karmada_advisor.state.propagation import manager_of
-from karmada_advisor.state.reading import required_by
-from karmada_advisor.state.stored import condition_of, mappings, value_at
+from karmada_advisor.state.stored import condition_of, mappings, texts, value_at
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 
@@ -25,7 +25,11 @@ def of_state(situation: Situation) -> Iterator[Cause]:
     evidence: dict[str, Any]
     match situation.state:
         case NextState.BEING_DELETED:
-            yield Cause("BeingDeleted", Stage.TRIGGER, {}, "the binding is being deleted")
+            finalizers = texts(value_at(situation.inputs.binding_manifest, "metadata", "finalizers"))
+            text = "the binding is being deleted"
+            if finalizers:
+                text += f", and waits for its finalizers: {', '.join(finalizers)}"
+            yield Cause("BeingDeleted", Stage.TRIGGER, {"finalizers": finalizers}, text)
         case NextState.NO_PLACEMENT:
             yield _no_placement(situation)
         case NextState.NOT_CLAIMED:
@@ -59,11 +63,13 @@ def of_state(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_placement(situation: Situation) -> Cause:
-    followed = required_by(situation.inputs.binding_manifest or {})
-    if followed:
-        text = f"it has no placement of its own and follows {', '.join(followed)}"
-    else:
-        text = "it has no placement, and no binding requires it: the controller manager did not fill it in"
+    manifest, state = situation.inputs.binding_manifest or {}, situation.stored
+    followed = [*requirers(manifest)]
+    text = f"it has no placement of its own and follows {', '.join(followed)}" if followed else state.text
+    if not followed and was_required(manifest):
+        kind, namespace, name = situation.inputs.binding.key
+        where = f" -n {namespace}" if namespace else ""
+        text += f": it has no cluster, and it may be deleted (kubectl delete {kind.lower()}{where} {name})"
     return Cause("NoPlacement", Stage.POLICY, {"requiredBy": followed}, text)
 
 

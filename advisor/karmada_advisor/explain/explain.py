@@ -9,7 +9,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
-from karmada_advisor.explain.inputs import ExplainInputs, recorded_decision
+from karmada_advisor.explain.inputs import ExplainInputs, Manifest, recorded_decision
 from karmada_advisor.explain.model import (
     BindingHead,
     Cause,
@@ -19,15 +19,17 @@ from karmada_advisor.explain.model import (
     PolicyRef,
     Provenance,
     RecordedDecision,
-    Target,
     Tense,
     WouldBe,
 )
 from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_model import TermRow, TriggerTrace
-from karmada_advisor.explain.trace_trigger import at, compare_trigger
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.model import Target
+from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for, retryable
@@ -38,6 +40,7 @@ MAX_ROWS_WITH_CAUSE: Final = 200
 """Clusters with a cause of their own in one explanation; in larger fleets ``why-not`` answers for one cluster."""
 
 _POLICY_ANNOTATIONS: Final = (
+    ("MultiClusterService", "multiclusterservice.karmada.io"),  # it overrules a policy
     ("PropagationPolicy", "propagationpolicy.karmada.io"),
     ("ClusterPropagationPolicy", "clusterpropagationpolicy.karmada.io"),
 )
@@ -54,14 +57,32 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
     found = Explanation(
-        binding=_head_of(inputs),
+        binding=_head_of(inputs.binding),
         state=situation.stored,
         provenance=_provenance(situation, source, tense),
-        would_be=None if inputs.missing else _would_be(situation, causes),
+        would_be=_would_be(situation, causes) if inputs.is_judged else None,
         causes=causes,
         condition=_condition(situation),
     )
-    return found if inputs.missing or not situation.is_decided else _with_steps(found, situation)
+    return found if not (inputs.is_judged and situation.is_decided) else _with_steps(found, situation)
+
+
+def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source: str) -> Explanation:
+    """Return what is stored about a binding, where nothing can be decided.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        facts: What is stored besides it.
+        source: Where they come from, for people.
+    """
+    now = at(facts.now) if facts.now is not None else ""
+    return Explanation(
+        _head_of(binding),
+        state_of(binding, manifest, facts),
+        Provenance(Tense.RECOMPUTED, source, now),
+        condition=_stored_condition(binding, agrees=True),
+    )
 
 
 def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
@@ -91,7 +112,7 @@ def _recorded(situation: Situation) -> RecordedDecision | None:
     """Return the record of the process, compared with the decision here if there is one."""
     inputs = situation.inputs
     assert inputs.process is not None
-    if inputs.missing or not situation.is_decided:
+    if not (inputs.is_judged and situation.is_decided):
         return recorded_decision(inputs.process, None, None, inputs.now)
     error = situation.now.decision.error
     return recorded_decision(inputs.process, situation.placement, error, inputs.now)
@@ -108,7 +129,7 @@ def _with_steps(found: Explanation, situation: Situation) -> Explanation:
         schedule=_schedule(situation),
         trigger=_trigger(situation),
         funnel=funnel_of(situation),
-        refusals=basis.filter.refusals(),
+        refusals=tuple(refused.shown for refused in basis.filter.counted()),
         clusters=rows,
         capacity_note=capacity_note(situation),
         selection=basis.select,
@@ -116,14 +137,12 @@ def _with_steps(found: Explanation, situation: Situation) -> Explanation:
         terms=_terms(situation),
         warnings=tuple(warnings_of(situation)),
         notes=tuple(notes_of(situation)),
-        mismatches=(*compare_trigger(situation.inputs.binding, situation.trigger), *basis.mismatches),
     )
 
 
-def _head_of(inputs: ExplainInputs) -> BindingHead:
+def _head_of(binding: Binding) -> BindingHead:
     """Return what the binding asks for."""
-    binding = inputs.binding
-    key = binding.key
+    key, resource = binding.key, binding.spec.resource
     return BindingHead(
         key.kind,
         key.namespace,
@@ -132,11 +151,12 @@ def _head_of(inputs: ExplainInputs) -> BindingHead:
         binding.spec.replicas,
         {name: shown(name, amount) for name, amount in request_of(binding.spec).items()},
         policy_of(binding.annotations),
+        ".".join(filter(None, (resource.kind, resource.api_version.rpartition("/")[0]))),
     )
 
 
 def policy_of(annotations: Mapping[str, str]) -> PolicyRef | None:
-    """Return the policy that the annotations of a binding name, None without one."""
+    """Return the policy, or what overrules it, that the annotations of a binding name; None without one."""
     for kind, prefix in _POLICY_ANNOTATIONS:
         if name := annotations.get(f"{prefix}/name"):
             return PolicyRef(kind, annotations.get(f"{prefix}/namespace", ""), name)
@@ -193,7 +213,11 @@ def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
 def _retry(situation: Situation) -> str:
     decision = situation.now.decision
     if not retryable(decision.error) and not decision.may_work_next_time:
-        return "Not retried by timer: a change of the binding, of a cluster's spec or labels, or a new API is needed."
+        declared = situation.inputs.framework.requeue_events
+        refusing = {refused.first.plugin for refused in situation.now.filter.counted()} if declared else ()
+        events = sorted({f"of {event}, " for name in refusing for event in declared.get(name, ())})
+        changes = f"a change of the binding, of a cluster's spec or labels, {''.join(events)}or a new API"
+        return f"Not retried by timer: {changes} is needed."
     view = situation.inputs.process
     if view is not None and view.due_in is not None:
         return f"Retried by timer, in {view.due_in:.0f} s."
@@ -207,9 +231,12 @@ def _schedule(situation: Situation) -> str:
     if trigger.asks:
         rule = next((each for each in trigger.rules if each.holds), None)
         why = f": {rule.name}" if rule is not None else ""
-        if trigger.schedule_class == ScheduleType.FIRST.value:
-            why = ": it has no clusters" if not situation.present else ": it was never scheduled"
-        return f"a decision is due{why} ({trigger.schedule_class})"
+        kind = f" ({trigger.schedule_class})"
+        if not situation.present:  # the core says Scale of a template that has not changed
+            why, kind = ": it has no clusters", " (First)"
+        elif trigger.schedule_class == ScheduleType.FIRST.value:
+            why = ": it was never scheduled"
+        return f"a decision is due{why}{kind}"
     if situation.rebalanced.decision.error is not None:
         return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"
     if situation.rebalanced.placement == situation.present:
@@ -248,13 +275,17 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
 
 
 def _condition(situation: Situation) -> ConditionShown | None:
-    binding = situation.inputs.binding
+    binding, agrees = situation.inputs.binding, True
+    if situation.is_decided and situation.asks and situation.inputs.is_judged:
+        expected = condition_for(situation.now.decision.error)
+        status, reason, *_ = condition_of(binding)
+        agrees = (status, reason) == (expected.status, expected.reason)
+    return _stored_condition(binding, agrees=agrees)
+
+
+def _stored_condition(binding: Binding, *, agrees: bool) -> ConditionShown | None:
     if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
     status, reason, message, since = condition_of(binding)
-    agrees = True
-    if situation.is_decided and situation.asks and not situation.inputs.missing:
-        expected = condition_for(situation.now.decision.error)
-        agrees = (status, reason) == (expected.status, expected.reason)
     is_current = binding.status.scheduler_observed_generation == binding.generation
     return ConditionShown(status, reason, message, is_current, agrees, since)

@@ -6,23 +6,17 @@ from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.explain.situation import Basis, Situation
+from karmada_advisor.explain.trace_filter import DELETED
 from karmada_advisor.explain.trace_model import (
     ClusterRow,
     Combination,
     DivideTrace,
     FunnelStage,
-    Refusal,
     SelectTrace,
 )
 from karmada_scheduler.structs import replace
 
 _NAMED: Final = 4
-_KINDS: Final = {
-    "ClusterAffinity": "cluster affinity",
-    "TaintToleration": "taint",
-    "APIEnablement": "API missing",
-    "": "being deleted",
-}
 LOST_BY: Final = {
     "weight": "less weight",
     "clusters": "same weight, fewer clusters",
@@ -37,10 +31,10 @@ LOST_BY: Final = {
 def funnel_of(situation: Situation) -> tuple[FunnelStage, ...]:
     """Return the steps that were reached, the decisive one marked."""
     basis = situation.shown
-    if not basis.filter.rows:
+    if not basis.filter:
         return ()
-    total = len(basis.filter.rows)
-    passing = sum(1 for row in basis.filter.rows.values() if not row.refusals)
+    total = len(basis.filter)
+    passing = sum(not refusals for refusals in basis.filter.values())
     decisive = _decisive(basis)
     stages = [FunnelStage("FILTER", total, passing, _filter_text(basis), decisive == "FILTER")]
     if basis.select is not None:
@@ -62,24 +56,19 @@ def _decisive(basis: Basis) -> str:
         return "SELECT"
     if divide is not None and (divide.error or divide.strategy not in {"Duplicated", "none"}):
         return "DIVIDE"
-    return "FILTER" if any(row.refusals for row in basis.filter.rows.values()) else "DIVIDE"
-
-
-def _kind_of(refusal: Refusal) -> str:
-    """Return the kind of a refusal in two words."""
-    return _KINDS.get(refusal.plugin, refusal.short.removesuffix(" property"))
+    return "FILTER" if any(basis.filter.values()) else "DIVIDE"
 
 
 def _filter_text(basis: Basis) -> str:
-    refusals = sorted(basis.filter.refusals(), key=lambda each: each.plugin)
+    refusals = sorted(basis.filter.counted(), key=lambda refused: refused.first.plugin)
     if not refusals:
         return "none refused"
-    if sum(each.count for each in refusals) <= _NAMED:
-        names = [f"{name} ({_kind_of(each)})" for each in refusals for name in each.names]
+    if sum(len(refused.names) for refused in refusals) <= _NAMED:
+        names = [f"{name} ({refused.first.evidence.kind})" for refused in refusals for name in refused.names]
         return f"refused: {', '.join(names)}"
     counts: dict[str, int] = {}
-    for each in sorted(refusals, key=lambda each: -each.count):
-        counts[_kind_of(each)] = counts.get(_kind_of(each), 0) + each.count
+    for refused in sorted(refusals, key=lambda refused: -len(refused.names)):
+        counts[refused.first.evidence.kind] = counts.get(refused.first.evidence.kind, 0) + len(refused.names)
     return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
 
 
@@ -186,6 +175,7 @@ _CLUSTER_REASONS = {
     "available": "less room",
     "name": "later in order of names",
     "maximum": "the maximum is reached",
+    "one": "its region has one",
     "swap": "exchanged for more room",
     "plugin": "not chosen by the plugin",
 }
@@ -194,10 +184,10 @@ _CLUSTER_REASONS = {
 def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     """Return a row per cluster: those that pass in the order of preference, then the others by name."""
     basis = situation.shown
-    if not basis.filter.rows:
+    if not basis.filter:
         return ()
     passing = [_passing(situation, index) for index in range(len(basis.attempt.candidates))]
-    refused = [_row(situation, name) for name, row in basis.filter.rows.items() if row.refusals]
+    refused = [_row(situation, name) for name, refusals in basis.filter.items() if refusals]
     return (*passing, *refused)
 
 
@@ -209,10 +199,10 @@ def _passing(situation: Situation, index: int) -> ClusterRow:
     return replace(
         _row(situation, name),
         refusals=(),
-        scores=basis.score.cells.get(name, ()),
+        scores=basis.score.get(name, ()),
         score=candidate.score,
         tier=candidate.tier,
-        capacity=basis.capacity.cells.get(name),
+        capacity=basis.capacity.get(name),
         rank=index + 1,
         selected=None if trace is not None and trace.error else loss is None,
         not_selected_because="" if loss is None else _reason_of(loss),
@@ -228,13 +218,13 @@ def _reason_of(loss: str) -> str:
 
 
 def _row(situation: Situation, name: str) -> ClusterRow:
-    row = situation.shown.filter.rows[name]
+    refusals = situation.shown.filter[name]
     found = situation.inputs.snapshot.get(name)
     return ClusterRow(
         name=name,
         region=found.region if found is not None else "",
-        refusals=row.refusals,
-        not_called=row.not_called,
+        refusals=tuple(refusal.cell for refusal in refusals),
+        not_called=() if refusals[:1] == (DELETED,) else situation.shown.filter.not_called,
         replicas=situation.placement.get(name, 0),
         is_target=name in situation.placement,
         present=situation.present.get(name),
@@ -243,7 +233,7 @@ def _row(situation: Situation, name: str) -> ClusterRow:
 
 def capacity_note(situation: Situation) -> str:
     """Return where the available replicas come from."""
-    cells = situation.shown.capacity.cells.values()
+    cells = situation.shown.capacity.values()
     if not cells:
         return ""
     sources = sorted({each.source for each in cells if each.source})

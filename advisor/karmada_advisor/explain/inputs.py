@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from karmada_advisor.explain.model import RecordedDecision, Target
+from karmada_advisor.explain.model import RecordedDecision
+from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_advisor.state.model import Target
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding
@@ -15,10 +17,11 @@ from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, LocalEstimator
 from karmada_scheduler.core.classify import Classification, classify
-from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.condition import UNSCHEDULABLE, condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.dryrun.dry_run import DryRun, run
+from karmada_scheduler.dryrun.forecast import admitted
 from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -53,11 +56,13 @@ class ExplainInputs(Struct, frozen=True):
         policies: All policies as they were read; None if they were not, so that a binding without a policy id counts as
             claimed.
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
+        template_replicas: As in ``Fleet``.
         process: What a running scheduler says about the binding; None if none was asked.
         now: The time for ages, None if there is no clock.
         schedulers: Which schedulers exist.
         events: Warning Events of the binding and its template, the newest first.
         missing: Plugins of the process that decides whose code is not here, so that decisions here differ from its own.
+        not_known: That nobody here knows by which rules its scheduler decides; "" if somebody does.
         plugin_dirs: Where that process has loaded plugins from.
         rules: What ``framework`` and ``gates`` are, for people.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
@@ -78,18 +83,21 @@ class ExplainInputs(Struct, frozen=True):
     cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
     policies: Sequence[Manifest] | None = None
     template_labels: Mapping[str, str] | None = None
+    template_replicas: Mapping[str, int] = field(default_factory=dict)
     process: ProcessView | None = None
     now: datetime | None = None
     schedulers: Schedulers = field(default_factory=Schedulers)
     events: Sequence[Manifest] = ()
     missing: Sequence[str] = ()
+    not_known: str = ""
     plugin_dirs: Sequence[str] = ()
     rules: str = ""
     others: Sequence[Binding] = ()
 
     @classmethod
     def of(cls, rules: DryRun, binding: Binding, snapshot: Snapshot) -> ExplainInputs:
-        """Return what a decision by some rules reads; the plugins of any profile if none has the binding's scheduler."""
+        """Return what a decision by the rules of a binding's scheduler reads; of any profile if these are not known."""
+        rules = rules.of(binding) or rules
         framework = rules.frameworks.of(binding) or rules.frameworks.any
         return cls(
             binding,
@@ -105,9 +113,14 @@ class ExplainInputs(Struct, frozen=True):
         )
 
     @property
+    def is_judged(self) -> bool:
+        """Whether the rules are known by which its scheduler decides, with the code of its plugins."""
+        return not self.missing and not self.not_known
+
+    @property
     def facts(self) -> Facts:
         """What is stored besides the binding."""
-        return Facts(self.schedulers, self._cluster_of, self.policies, now=self.now)
+        return Facts(self.schedulers, self._cluster_of, self.policies, self.template_replicas, now=self.now)
 
     def _cluster_of(self, name: str) -> Manifest | None:
         manifest = self.cluster_manifest(name)
@@ -119,18 +132,30 @@ class ExplainInputs(Struct, frozen=True):
         Raises:
             SchedulingError: The binding has no placement.
         """
-        return classify(self.binding, terminating=self.snapshot.terminating, gates=self.gates)
+        return classify(self.binding, is_gone=self.snapshot.is_gone, gates=self.gates)
 
-    def decide(self) -> Decision:
-        """Return the stable decision of the core, whether or not anything asks for it."""
-        deciding = self.algorithm.decide(
-            self.binding,
-            self.snapshot,
-            self.framework,
-            assumed=self.assumed,
-            workload=self.workload if self.framework.needs_workload else None,
-        )
-        return run(deciding, waits=self.framework.is_async)
+    def decide(self, *, admits: bool = True) -> Decision:
+        """Return the stable decision with what its steps worked with, whether or not anything asks for it.
+
+        Args:
+            admits: Whether Reserve and Permit are run, and undone.
+        """
+        framework = self.framework
+        plugins = framework.plugins
+        is_admitted = admits and bool(plugins.reserve or plugins.permit)
+
+        async def deciding() -> Decision:
+            decision = await self.algorithm.decide(
+                self.binding,
+                self.snapshot,
+                framework,
+                assumed=self.assumed,
+                workload=self.workload if framework.needs_workload else None,
+                keep_steps=True,
+            )
+            return await admitted(self.binding, decision, framework) if is_admitted else decision
+
+        return run(deciding(), waits=framework.is_async or (is_admitted and bool(plugins.permit)))
 
 
 def rebalanced(binding: Binding) -> Binding:
@@ -141,34 +166,6 @@ def rebalanced(binding: Binding) -> Binding:
         spec=replace(binding.spec, reschedule_triggered_at=second_after(last)),
         status=replace(binding.status, last_scheduled_time=last),
     )
-
-
-class ProcessView(Struct, frozen=True):
-    """The answer of a process that records decisions.
-
-    Attributes:
-        record: The last record of the binding, None without one.
-        queue_state: ``active``, ``backoff``, ``unschedulable``, ``processing``, ``gated``, ``waiting``, or "" if it is in
-            no queue.
-        due_in: Seconds until the next decision, None if none is due by timer.
-        before: How many bindings come first if it is active; None if that is not known.
-        waited: For how many seconds it has been active; None if it is not.
-        priority: Its priority; None in a queue without.
-        proposal: The last refused proposal of a Reconsider plugin: ``plugin``, ``reason``, and ``dueInSeconds`` until it
-            is accepted if nothing changes; None without one.
-        process: The name of the process.
-        problem: Why there is no record; "" if there is one.
-    """
-
-    record: Mapping[str, Any] | None = None
-    queue_state: str = ""
-    due_in: float | None = None
-    before: int | None = None
-    waited: float | None = None
-    priority: int | None = None
-    proposal: Mapping[str, Any] | None = None
-    process: str = ""
-    problem: str = ""
 
 
 def recorded_decision(
@@ -191,6 +188,8 @@ def recorded_decision(
     targets = record.get("targets")
     trigger = record.get("trigger") or {}
     error = record.get("error") or {}
+    if record.get("ending") == "refused" and not error:  # at Reserve, Permit or Bind: nothing was written
+        error, targets = {"reason": UNSCHEDULABLE, "message": record.get("problem")}, None
     at = str(record.get("at") or "")
     found = (
         None if targets is None else tuple(Target(str(name), int(count)) for name, count in targets.items())
@@ -225,7 +224,7 @@ def _errors_agree(recorded: Mapping[str, Any], failure: BaseException | None) ->
     """Return whether two decisions have failed for the same reason; the recorded message may be cut."""
     expected = condition_for(failure)
     same = recorded.get("reason") == expected.reason
-    return bool(recorded) and same and expected.message.startswith(str(recorded.get("message") or ""))
+    return bool(recorded) and same and str(recorded.get("message") or "") in expected.message
 
 
 def _stages(record: Mapping[str, Any]) -> dict[str, int]:

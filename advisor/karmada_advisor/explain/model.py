@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
 from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
 from karmada_advisor.explain.trace_model import (
@@ -25,8 +25,6 @@ from karmada_advisor.state.model import BindingEntry, BindingState, Target
 from karmada_scheduler.structs import Struct, field
 
 __all__ = ["BindingState", "Target"]  # both are a part of an explanation
-
-API_VERSION: Final = "explain.pyscheduler.karmada.io/v1alpha1"
 
 
 class Stage(Enum):
@@ -108,12 +106,20 @@ class BindingHead(BindingEntry, frozen=True):
     Attributes:
         request: Resource name to quantity of one replica.
         policy: None if the binding names none.
+        template: Kind and API group of the template, ``Deployment.apps``.
     """
 
     generation: int
     replicas: int
     request: Mapping[str, str]
     policy: PolicyRef | None = None
+    template: str = ""
+
+    @property
+    def has_uncommon_template(self) -> bool:
+        """Whether the template is of a group that Kubernetes does not have, which may have kinds of the same name."""
+        group = self.template.partition(".")[2]
+        return "." in group and not group.endswith(".k8s.io")
 
 
 class Provenance(Struct, frozen=True):

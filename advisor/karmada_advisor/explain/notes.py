@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Final
 
 from karmada_advisor.explain.causes_failure import unknown_names
-from karmada_advisor.explain.filter_evidence import untolerated
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.state.copies import PRESERVED, preserves
 from karmada_advisor.state.model import StateName
+from karmada_scheduler.api.matching import untolerated
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.requeue_rules import is_claimed
@@ -46,7 +47,7 @@ def _tainted(situation: Situation) -> Iterator[str]:
         cluster = situation.inputs.snapshot.get(name)
         if cluster is None or name not in situation.placement:
             continue
-        for taint in untolerated(cluster, placement)[:1]:
+        for taint in untolerated(cluster.taints, placement.cluster_tolerations)[:1]:
             yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
 
 
@@ -67,6 +68,8 @@ def _leaving(situation: Situation) -> Iterator[str]:
 
 def notes_of(situation: Situation) -> Iterator[str]:
     """Yield what is worth knowing about a good result."""
+    if preserves(situation.inputs.binding_manifest or {}):
+        yield f"copies on clusters that it leaves, and all if it is deleted, go on running, unmanaged ({PRESERVED})"
     if not situation.placement or situation.now.decision.error is not None:
         return
     candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
@@ -95,7 +98,7 @@ def _fragile(situation: Situation) -> Iterator[str]:
     ):
         return
     placement = basis.placement or {}
-    cells = basis.capacity.cells
+    cells = basis.capacity
     weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
     for name in weakest[:_MAX_TRIED]:
         after = _with_less_cpu(basis.inputs, name)

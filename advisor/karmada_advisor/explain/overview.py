@@ -1,29 +1,23 @@
-"""All bindings by state and cause: the stored states of all, and the cause of one binding of each group."""
+"""All bindings by state and cause: the stored states of all, and the cause of each one that is in no good state."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, NamedTuple, TypeVar
+import re
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 from karmada_advisor.explain.causes import causes_of_binding
-from karmada_advisor.explain.model import Cause, NextState, Provenance
+from karmada_advisor.explain.model import Cause, NextState, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, StateName
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct
 
-EXPLAINED: Final = 10
-"""Groups of which a binding is decided again for its cause: a trace of all clusters for each."""
-
-_NOT_BAD: Final = frozenset({StateName.NO_PLACEMENT, StateName.BEING_DELETED})
-"""States in which nothing waits for a person: bindings that follow others, and those that are being deleted."""
-
+_NOT_BAD: Final = frozenset({StateName.BEING_DELETED})
+"""The state in which nothing waits for a person."""
 
 _WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
-
-T = TypeVar("T")
 
 
 class GroupKey(NamedTuple):
@@ -42,16 +36,17 @@ class BindingName(BindingEntry, frozen=True):
 
 
 class StateGroup(Struct, frozen=True):
-    """Bindings in the same state for the same stored reason.
+    """Bindings in the same state for the same cause; for the same stored reason where the cause is not known.
 
     Attributes:
         state: The state of all of them.
         words: The first words of their headlines.
         reason: The reason that is stored.
         text: What is stored about the first one.
-        cause: The primary cause of the first one, None if it was not looked for, or there is none.
+        cause: Their primary cause, None if there was no time to look for it, or there is none.
         count: How many they are.
         bindings: All of them, in the order of names; of the page the first ones.
+        example: Whether others have other amounts, or another time, in the text of the cause.
     """
 
     state: StateName
@@ -61,6 +56,7 @@ class StateGroup(Struct, frozen=True):
     cause: Cause | None
     count: int
     bindings: tuple[BindingName, ...]
+    example: bool = False
 
     @property
     def colour(self) -> str:
@@ -76,8 +72,10 @@ class ExplanationSummary(Struct, frozen=True):
         total: How many.
         clusters: How many clusters there are.
         counts: Bindings by state, the worst first.
-        groups: The bindings that are not in a good state, the worst first.
+        groups: The bindings that are not in a good state, the worst first, and templates without a binding.
         other_groups: How many groups there are besides.
+        undecided: Bindings whose cause was not looked for, because there was no time.
+        templates: Templates of workloads without a binding, which run nowhere; ``total`` and ``counts`` are without them.
     """
 
     scope: str
@@ -87,6 +85,8 @@ class ExplanationSummary(Struct, frozen=True):
     groups: tuple[StateGroup, ...]
     other_groups: int
     provenance: Provenance
+    undecided: int = 0
+    templates: int = 0
 
     @property
     def is_good(self) -> bool:
@@ -96,96 +96,133 @@ class ExplanationSummary(Struct, frozen=True):
     @property
     def waiting(self) -> list[BindingName]:
         """The bindings that wait for a person, the worst first."""
-        return [name for each in self.groups if each.state not in _NOT_BAD for name in each.bindings]
+        return [name for group in self.groups if group.state not in _NOT_BAD for name in group.bindings]
+
+
+Groups = Mapping[GroupKey, Sequence[BindingKey]]
+Causes = Mapping[BindingKey, Cause | None]
+"""The primary cause of each binding that was looked at, decided for its own; None if it has none."""
+
+
+def find_causes(
+    groups: Groups,
+    cause_of: Callable[[BindingKey], Cause | None],
+    *,
+    seconds: float,
+    progress: Callable[[int, int], None] = lambda _done, _total: None,
+) -> Causes:
+    """Return the cause of each binding, as far as there is time: one of each group first.
+
+    Args:
+        groups: The bindings that are not in a good state.
+        cause_of: Decides again and returns its primary cause; None without one.
+        seconds: CPU time after which no further binding is looked at.
+        progress: Called with the number of bindings that are done, and their total.
+    """
+    wanted = [
+        members for key, members in sorted(groups.items(), key=_worst_first) if key.state not in _NOT_BAD
+    ]
+    ordered = [*(members[0] for members in wanted), *(each for members in wanted for each in members[1:])]
+    found: dict[BindingKey, Cause | None] = {}
+    began = time.thread_time()
+    for each in ordered:
+        found[each] = cause_of(each)
+        progress(len(found), len(ordered))
+        if time.thread_time() - began >= seconds:
+            break
+    return found
 
 
 def summary_of(
-    bindings: Iterable[tuple[Binding, BindingState]],
-    causes_of: Callable[[Binding], list[Cause]],
-    headline: Callable[[BindingState], str],
-    *,
-    scope: str,
-    clusters: int,
-    provenance: Provenance,
-) -> ExplanationSummary:
-    """Return the summary of bindings.
-
-    Args:
-        bindings: With their states.
-        causes_of: Decides again and returns the causes of a binding; called for one of each of the first groups.
-        headline: Returns a state in words.
-        scope: Which bindings these are, for people.
-        clusters: How many clusters there are.
-        provenance: Where all this comes from.
-    """
-    every = sorted(bindings, key=lambda each: each[0].key)
-    groups: dict[GroupKey, list[tuple[Binding, BindingState]]] = {}
-    for each in every:
-        if (key := group_key(each[1])) is not None:
-            groups.setdefault(key, []).append(each)
-    return summary_of_groups(
-        groups,
-        Counter(state.name for _, state in every),
-        lambda each: BindingName(*each[0].key, headline(each[1])),
-        lambda each: each[1].text,
-        lambda each: causes_of(each[0]),
-        scope=scope,
-        clusters=clusters,
-        provenance=provenance,
-    )
-
-
-def summary_of_groups(
-    groups: Mapping[GroupKey, Sequence[T]],
+    groups: Groups,
     counts: Mapping[StateName, int],
-    name_of: Callable[[T], BindingName],
-    text_of: Callable[[T], str],
-    causes_of: Callable[[T], list[Cause]],
+    causes: Causes,
     *,
+    state_of: Callable[[BindingKey], BindingState],
+    headline: Callable[[BindingState], str],
     scope: str,
     clusters: int,
     provenance: Provenance,
     most_groups: int | None = None,
     most_names: int | None = None,
+    templates: int = 0,
 ) -> ExplanationSummary:
-    """Return the summary of bindings that are grouped already.
+    """Return the summary of bindings that are grouped by what is stored: the groups by what causes it.
 
     Args:
-        groups: The bindings that are not in a good state, in the order of names.
+        groups: The bindings that are not in a good state.
         counts: All bindings by state.
-        name_of: Returns what is said about a binding of a group.
-        text_of: Returns what is stored about it.
-        causes_of: As for ``summary_of``.
+        causes: As far as they are known; a binding without one stays in the group of what is stored.
+        state_of: Returns the state of a binding of a group.
+        headline: Returns a state in words.
         scope: Which bindings these are, for people.
         clusters: How many clusters there are.
         provenance: Where all this comes from.
         most_groups: Groups that are made; None for all.
         most_names: Bindings of a group that are named; None for all.
+        templates: How many of the members are templates without a binding.
     """
-    ordered = sorted(
-        groups.items(),
-        key=lambda item: (item[0].state in _NOT_BAD, WORST_FIRST[item[0].state], -len(item[1]), item[0][2:]),
-    )
+    by_cause: dict[GroupKey, list[BindingKey]] = {}
+    undecided = 0
+    for key, members in groups.items():
+        for each in members:
+            undecided += key.state not in _NOT_BAD and each not in causes
+            by_cause.setdefault(_with_cause(key, causes.get(each)), []).append(each)
+    ordered = sorted(by_cause.items(), key=_worst_first)
+
+    def group_of(key: GroupKey, members: list[BindingKey]) -> StateGroup:
+        members.sort()
+        cause = causes.get(members[0])
+        texts = {found.text for each in members if (found := causes.get(each)) is not None}
+        return StateGroup(
+            key.state,
+            key.words,
+            key.reason,
+            state_of(members[0]).text,
+            cause,
+            len(members),
+            tuple(BindingName(*each, headline(state_of(each))) for each in members[:most_names]),
+            example=len(texts) > 1,
+        )
+
     return ExplanationSummary(
         scope,
         sum(counts.values()),
         clusters,
         {each.value: counts[each] for each in StateName if counts.get(each)},
-        tuple(
-            StateGroup(
-                key.state,
-                key.words,
-                key.reason,
-                text_of(members[0]),
-                _cause(members[0], key, causes_of) if number < EXPLAINED else None,
-                len(members),
-                tuple(map(name_of, members[:most_names])),
-            )
-            for number, (key, members) in enumerate(ordered[:most_groups])
-        ),
+        tuple(group_of(*item) for item in ordered[:most_groups]),
         len(ordered[most_groups:]) if most_groups is not None else 0,
         provenance,
+        undecided,
+        templates,
     )
+
+
+def _worst_first(group: tuple[GroupKey, Sequence[BindingKey]]) -> tuple[object, ...]:
+    key, members = group
+    return key.state in _NOT_BAD, WORST_FIRST[key.state], -len(members), key[2:]
+
+
+_AMOUNT: Final = re.compile(r"(?<![\w.-])\d[\d,.]*(?:m|[KMGTPE]i?)?(?![\w-])")
+"""A number of replicas, clusters or resources in the text of a cause, not a part of a name."""
+_OF_STEPS: Final = frozenset({Stage.POLICY, Stage.FILTER, Stage.SELECT, Stage.DIVIDE, Stage.CAPACITY})
+
+
+def _with_cause(key: GroupKey, cause: Cause | None) -> GroupKey:
+    """Return the group of a cause: those of steps by their texts but for amounts, others by what is stored."""
+    if cause is None:
+        return key
+    text = _AMOUNT.sub("N", cause.text) if cause.stage in _OF_STEPS else key.text
+    return key._replace(text=f"{cause.code} {text}")
+
+
+def grouped(states: Mapping[BindingKey, BindingState]) -> Groups:
+    """Return the bindings that are not in a good state by what is stored."""
+    found: dict[GroupKey, list[BindingKey]] = {}
+    for each, state in states.items():
+        if (key := group_key(state)) is not None:
+            found.setdefault(key, []).append(each)
+    return found
 
 
 def group_key(state: BindingState) -> GroupKey | None:
@@ -205,12 +242,3 @@ def causes_of_state(situation: Situation) -> list[Cause]:
 def _shared_text(state: BindingState) -> str:
     """Return the part of a text that other bindings can share: none where it tells of this one's clusters."""
     return state.text if state.name is StateName.NOBODY_DECIDES else ""
-
-
-def _cause(first: T, key: GroupKey, causes_of: Callable[[T], list[Cause]]) -> Cause | None:
-    if key.state in _NOT_BAD:
-        return None
-    try:
-        return next(iter(causes_of(first)), None)
-    except SchedulingError:
-        return None

@@ -17,6 +17,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct, field
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
@@ -34,6 +35,11 @@ class TemplateHead(Struct, frozen=True):
     namespace: str
     name: str
     labels: Mapping[str, str] | None = None
+
+    @classmethod
+    def of_workload(cls, workload: Workload) -> TemplateHead:
+        """Return what policies select by of a workload."""
+        return cls(workload.api_version, workload.kind, workload.namespace, workload.name, workload.labels)
 
     @classmethod
     def of(cls, template: Manifest) -> TemplateHead:
@@ -170,6 +176,11 @@ class HeldClaim(Struct, frozen=True):
         return policy_name(self.holder)
 
 
+def holder_of(policies: Iterable[Manifest], template: TemplateHead) -> Manifest | None:
+    """Return the policy that claims a template by its labels, None if none does or they are not known."""
+    return next((policy for policy in policies if claims(policy, template.labels or {})), None)
+
+
 def held_claim(
     policies: Iterable[Manifest], labels: Mapping[str, str], template: TemplateHead
 ) -> HeldClaim | None:
@@ -181,7 +192,7 @@ def held_claim(
         template: The template.
     """
     listed = list(policies)
-    holder = next((each for each in listed if claims(each, labels)), None)
+    holder = next((policy for policy in listed if claims(policy, labels)), None)
     if holder is None or match_of(holder, template) is Match.NONE:
         return None  # its selectors no longer match, or need labels that are not known
     first = next(iter(matching(listed, template)), None)
@@ -201,6 +212,11 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
     policy = first.policy if held is None else held.holder
     name = value_at(policy, "spec", "schedulePriority", "priorityClassName")
     return (policy_name(policy), str(name)) if name else None
+
+
+def names_priority_class(policies: Sequence[Manifest], template: Manifest) -> bool:
+    """Return whether the policy that claims a template names a PriorityClass."""
+    return priority_class_of(policies, TemplateHead.of(template)) is not None
 
 
 class Miss(Struct, frozen=True):
@@ -247,7 +263,10 @@ def _miss(policy: Manifest, template: TemplateHead) -> Miss | None:
         if best is None or miss.closeness > best.closeness:
             best = miss
     if best is not None and not _is_in_scope(policy, template):
-        return Miss(policy, -1, "is in another namespace", (-1, 0.0))
+        if template.namespace:
+            return Miss(policy, -1, "is in another namespace", (-1, 0.0))
+        text = "selects objects of its namespace only: a cluster-scoped one needs a ClusterPropagationPolicy"
+        return Miss(policy, -1, text, (-1, 0.0))
     return best
 
 

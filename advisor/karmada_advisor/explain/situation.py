@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
-from karmada_advisor.explain.trace_capacity import CapacityTrace, trace_capacity
-from karmada_advisor.explain.trace_divide import compare_divide, trace_divide
-from karmada_advisor.explain.trace_filter import (
-    FilterRow,
-    FilterTrace,
-    ScoreTrace,
-    trace_cluster,
-    trace_filter,
-    trace_score,
+from karmada_advisor.explain.trace_capacity import trace_capacity
+from karmada_advisor.explain.trace_divide import trace_divide
+from karmada_advisor.explain.trace_filter import Refusals, trace_score
+from karmada_advisor.explain.trace_model import (
+    CapacityCell,
+    DivideTrace,
+    ScoreCell,
+    SelectTrace,
+    TriggerTrace,
 )
-from karmada_advisor.explain.trace_model import DivideTrace, Mismatch, SelectTrace, TriggerTrace
-from karmada_advisor.explain.trace_select import compare_select, trace_select
+from karmada_advisor.explain.trace_select import trace_select
 from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState
-from karmada_advisor.state.reading import state_of
+from karmada_advisor.state.reading import NOT_CHANGED, state_of
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.forecast import as_new
-from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.cycle import Cycle, KeptSteps
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.structs import Struct, replace
@@ -50,23 +49,26 @@ class Basis(Struct, frozen=True, dict=True):
     Attributes:
         inputs: What it read.
         decision: The decision.
-        traced: The attempt to trace; None for the one that explains the decision.
     """
 
     inputs: ExplainInputs
     decision: Decision
-    traced: TermAttempt | None = None
 
     @cached_property
     def attempt(self) -> TermAttempt:
         """The attempt that is traced; an empty one if none began."""
-        return self.traced or attempt_of(self.decision) or TermAttempt()
+        return attempt_of(self.decision) or TermAttempt()
 
     @property
     def cycle(self) -> Cycle:
         """The context of the attempt, which has begun."""
         assert self.attempt.cycle is not None
         return self.attempt.cycle
+
+    @property
+    def _kept(self) -> KeptSteps:
+        assert self.cycle.kept is not None  # ``ExplainInputs.decide`` asks for it
+        return self.cycle.kept
 
     @property
     def _ended_early(self) -> bool:
@@ -83,73 +85,42 @@ class Basis(Struct, frozen=True, dict=True):
         """Replicas by cluster; None if the decision keeps what there is."""
         return None if self.decision.targets is None else by_name(self.decision.targets)
 
-    def row_of(self, cluster: str) -> FilterRow | None:
-        """Return what the filters say about one cluster, without asking them about all others; None if it is unknown."""
-        if self._ended_early:
-            return None
-        if "filter" in self.__dict__:
-            return self.filter.rows.get(cluster)
-        return trace_cluster(self.cycle, self.attempt, self.inputs, cluster)
-
     @cached_property
-    def filter(self) -> FilterTrace:
+    def filter(self) -> Refusals:
         """The answers of the filters about all clusters."""
-        if self._ended_early:
-            return FilterTrace({}, ())
-        return trace_filter(self.cycle, self.attempt, self.inputs)
+        return Refusals(self.attempt, self.inputs, () if self._ended_early else self.cycle.snapshot)
 
     @cached_property
-    def score(self) -> ScoreTrace:
-        """The scores."""
-        if not self._has_candidates:
-            return ScoreTrace({}, ())
-        return trace_score(self.cycle, self.attempt, self.inputs)
+    def score(self) -> Mapping[str, tuple[ScoreCell, ...]]:
+        """The scores by cluster."""
+        return trace_score(self.attempt, self._kept, self.inputs) if self._has_candidates else {}
 
     @cached_property
-    def capacity(self) -> CapacityTrace:
-        """The capacities."""
+    def capacity(self) -> Mapping[str, CapacityCell]:
+        """The capacities by cluster."""
         if not self._has_candidates:
-            return CapacityTrace({}, ())
-        return trace_capacity(self.cycle, self.attempt, self.decision, self.inputs)
+            return {}
+        return trace_capacity(self.cycle, self.attempt, self._kept, self.inputs)
 
     def limit_of(self, cluster: str) -> dict[str, str]:
         """Return as evidence what limits the replicas on a cluster; empty if its capacity was not counted."""
-        cell = self.capacity.cells.get(cluster)
+        cell = self.capacity.get(cluster)
         if cell is None:
             return {}
-        return {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+        found = {"limitedBy": cell.limited_by, "free": cell.free, "requested": cell.requested}
+        return found | {"boundedBy": cell.bounded_by}
 
     @cached_property
     def select(self) -> SelectTrace | None:
         """The selection of clusters."""
-        return trace_select(self.cycle, self.attempt, self.inputs) if self._has_candidates else None
+        return trace_select(self.cycle, self.attempt, self._kept) if self._has_candidates else None
 
     @cached_property
     def divide(self) -> DivideTrace | None:
         """The division of replicas."""
         if self.select is None or self.select.error:
             return None
-        return trace_divide(self.cycle, self.attempt, self.inputs)
-
-    @cached_property
-    def mismatches(self) -> tuple[Mismatch, ...]:
-        """Where a trace does not equal the decision; makes all traces."""
-        if self._ended_early:
-            return ()
-        passing = sorted(name for name, row in self.filter.rows.items() if not row.refusals)
-        found = list(self.filter.mismatches)
-        if self.select is None:
-            if passing:
-                found.append(Mismatch("filter", "all", str(passing), str(self.attempt.error)))
-            return tuple(found)
-        candidates = sorted(each.name for each in self.attempt.candidates)
-        if passing != candidates:
-            found.append(Mismatch("filter", "candidates", str(passing), str(candidates)))
-        found += [*self.score.mismatches, *self.capacity.mismatches]
-        found += compare_select(self.attempt, self.select)
-        if self.divide is not None:
-            found += compare_divide(self.attempt, self.divide, self.inputs)
-        return tuple(found)
+        return trace_divide(self.cycle, self.attempt, self._kept)
 
 
 def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
@@ -171,16 +142,16 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def first(self) -> Basis:
         """The decision as if the binding had never been scheduled."""
-        return self._decided(as_new(self.inputs.binding))
+        return self._decided(as_new(self.inputs.binding), admits=False)
 
     @cached_property
     def rebalanced(self) -> Basis:
         """The decision after a WorkloadRebalancer."""
         return self._decided(rebalanced(self.inputs.binding))
 
-    def _decided(self, binding: Binding) -> Basis:
+    def _decided(self, binding: Binding, *, admits: bool = True) -> Basis:
         inputs = replace(self.inputs, binding=binding)
-        return Basis(inputs, inputs.decide())
+        return Basis(inputs, inputs.decide(admits=admits))
 
     @cached_property
     def shown(self) -> Basis:
@@ -212,6 +183,9 @@ class Situation(Struct, frozen=True, dict=True):
         if view is not None and view.queue_state == "gated":
             gate = "" if self.gate.is_success else f"{self.gate.plugin}: {self.gate.message}"
             facts = replace(facts, gate=gate or f"a plugin of {view.process}")
+        for event in self.inputs.events:
+            if event.get("reason") == NOT_CHANGED:
+                facts = replace(facts, detector=str(event.get("message") or NOT_CHANGED))
         return state_of(self.inputs.binding, self.inputs.binding_manifest or {}, facts)
 
     @cached_property

@@ -1,193 +1,172 @@
-"""What Filter and Score plugins answer when they are called again about the clusters of a decision."""
+"""The refusals of the clusters of a decision, with what the filters compared, and the scores of the others."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from karmada_advisor.explain.filter_evidence import evidence_of
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.trace_model import FilterCell, Mismatch, Refusal, ScoreCell
+from karmada_advisor.explain.trace_model import FilterCell, Refusal, ScoreCell
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.core.cluster_groups import tier_of
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.core.ordering.candidates import sort_key
-from karmada_scheduler.framework.cycle import Cycle
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.cycle import Cycle, KeptSteps
+from karmada_scheduler.framework.evidence import Evidence, EvidenceContext, EvidencePlugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.scheduling_points import (
     FilterContext,
     FilterPlugin,
-    NormalizeScoreContext,
-    NormalizeScorePlugin,
     PreFilterPlugin,
-    PreScorePlugin,
-    ScoreContext,
-    ScorePlugin,
 )
+from karmada_scheduler.structs import replace
 
-DELETED: Final = FilterCell("", "the cluster is being deleted", "being deleted")
-_IN_TREE: Final = "karmada_scheduler_plugins."
+_DELETED: Final = "ClusterBeingDeleted"
+PLUGIN_REFUSED: Final = "PluginRefused"
+"""The code of a refusal for which the plugin has none."""
 
 
-class FilterRow(NamedTuple):
-    """What the filters say about one cluster.
+class FilterRefusal(NamedTuple):
+    """The refusal of one cluster by one plugin, "" for a cluster that is being deleted; no text of the evidence is empty."""
+
+    plugin: str
+    reason: str
+    evidence: Evidence
+
+    @property
+    def clause(self) -> str:
+        """What equal refusals of several clusters have in common."""
+        return str(self.evidence.fields.get("clause", self.evidence.short))
+
+    @property
+    def cell(self) -> FilterCell:
+        """The refusal as an explanation shows it."""
+        return FilterCell(self.plugin, self.reason, self.evidence.short, self.evidence.fields)
+
+
+class RefusedClusters(NamedTuple):
+    """The clusters that one plugin refuses for one reason, and the refusal of the first one."""
+
+    first: FilterRefusal
+    names: tuple[str, ...]
+
+    @property
+    def shown(self) -> Refusal:
+        """The same as an explanation shows it."""
+        return Refusal(self.first.plugin, self.first.reason, self.first.clause, len(self.names), self.names)
+
+
+class Refusals(Mapping[str, Sequence[FilterRefusal]]):
+    """The refusals of every cluster by its name, the one that counts first; found when they are first read.
+
+    The Filter plugins are called again for clusters that one of them has refused. A plugin that may not be called again, or
+    whose PreFilter may have skipped it, is known by its first refusals only, like extenders.
 
     Attributes:
-        refusals: The first one is the one that counts.
-        not_called: The plugins that were not called again.
+        not_called: The plugins that are not called again.
     """
 
-    refusals: tuple[FilterCell, ...] = ()
-    not_called: tuple[str, ...] = ()
+    def __init__(self, attempt: TermAttempt, inputs: ExplainInputs, clusters: Iterable[Cluster]) -> None:
+        """Read what one attempt has refused of some clusters."""
+        plugins = inputs.framework.plugins
+        self._attempt, self._inputs = attempt, inputs
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        self._found: dict[str, Sequence[FilterRefusal]] = {}
+        self._called = [plugin for plugin in plugins.filter if _is_called(plugin)]
+        self.not_called = tuple(plugin.name for plugin in plugins.filter if plugin not in self._called)
+        known = (*plugins.pre_filter, *plugins.filter)
+        self._evidence = {plugin.name: plugin for plugin in known if isinstance(plugin, EvidencePlugin)}
 
+    def __getitem__(self, name: str) -> Sequence[FilterRefusal]:
+        if name not in self._found:
+            self._found[name] = self._of(self._clusters[name])
+        return self._found[name]
 
-class FilterTrace(NamedTuple):
-    """The answers of the filters by cluster name, in the order of names."""
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._clusters)
 
-    rows: Mapping[str, FilterRow]
-    mismatches: Sequence[Mismatch]
+    def __len__(self) -> int:
+        return len(self._clusters)
 
-    def refusals(self) -> tuple[Refusal, ...]:
+    def counted(self) -> list[RefusedClusters]:
         """Return the first refusals, counted; the most frequent first, then in the order of plugins."""
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
-        first: dict[tuple[str, str], FilterCell] = {}
-        for name, row in self.rows.items():
-            if row.refusals:
-                cell = row.refusals[0]
-                key = (cell.plugin, str(cell.evidence.get("clause", cell.short)))
-                groups[key].append(name)
-                first.setdefault(key, cell)
-        found = [Refusal(key[0], first[key].reason, key[1], tuple(names)) for key, names in groups.items()]
-        return tuple(sorted(found, key=lambda each: (-each.count, each.plugin, each.short)))
+        for name, refusals in self.items():
+            if refusals:
+                groups[refusals[0].plugin, refusals[0].clause].append(name)
+        found = [RefusedClusters(self[names[0]][0], tuple(names)) for names in groups.values()]
+        return sorted(found, key=lambda each: (-len(each.names), each.first.plugin, each.first.clause))
+
+    def _of(self, cluster: Cluster) -> Sequence[FilterRefusal]:
+        if cluster.deleting:
+            return (DELETED,)
+        first, cycle = self._attempt.diagnosis.result_by_cluster.get(cluster.name), self._attempt.cycle
+        if first is None or cycle is None:
+            return ()
+        refusals = [self._refusal(first.plugin, first, cycle, cluster)]
+        for plugin in self._called:
+            if plugin.name == first.plugin:
+                continue
+            try:
+                result = plugin.filter(FilterContext(cycle, cluster))
+            except Exception as problem:  # noqa: BLE001 (a plugin can raise anything)
+                refusals.append(_refusal(plugin.name, f"failed: {problem}", Evidence(short="failed")))
+                continue
+            if isinstance(result, Result) and result.is_refusal:
+                refusals.append(self._refusal(plugin.name, result, cycle, cluster))
+        return refusals
+
+    def _refusal(self, name: str, result: Result, cycle: Cycle, cluster: Cluster) -> FilterRefusal:
+        """Return a refusal with what the plugin compared; without that if the plugin does not say it, or fails."""
+        plugin, inputs = self._evidence.get(name), self._inputs
+        if plugin is None:
+            return _refusal(name, result.message, Evidence())
+        manifests = inputs.binding_manifest or {}, inputs.cluster_manifest(cluster.name) or {}
+        try:
+            evidence = plugin.evidence(EvidenceContext(cycle, cluster, result, *manifests))
+            return _refusal(name, result.message, evidence, plugin.codes)
+        except Exception:  # noqa: BLE001 (a plugin can raise anything)
+            return _refusal(name, result.message, Evidence())
 
 
-def may_call_again(plugin: Plugin) -> bool:
-    """Return whether an explanation may call a plugin: it is one of ours, or declares ``free_of_side_effects = True``."""
-    return type(plugin).__module__.startswith(_IN_TREE) or (
-        getattr(plugin, "free_of_side_effects", False) is True
+def _refusal(name: str, reason: str, found: Evidence, codes: Container[str] = ()) -> FilterRefusal:
+    short = found.short or reason
+    evidence = replace(
+        found,
+        code=found.code if found.code in codes else PLUGIN_REFUSED,
+        short=short,
+        text=found.text or short,
+        kind=found.kind or str(found.fields.get("clause", short)),
     )
+    return FilterRefusal(name, reason, evidence)
 
 
-def trace_filter(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> FilterTrace:
-    """Call the Filter plugins for every cluster, without stopping at the first refusal.
-
-    A plugin that may not be called again, or whose PreFilter may have skipped it, is known by its first refusals only,
-    like extenders.
-    """
-    filters = _filters(inputs)
-    rows: dict[str, FilterRow] = {}
-    mismatches: list[Mismatch] = []
-    for cluster in cycle.snapshot:
-        row = rows[cluster.name] = _row(attempt, cycle, cluster, inputs, filters)
-        if row.refusals[:1] == (DELETED,):
-            continue
-        recorded = attempt.diagnosis.result_by_cluster.get(cluster.name)
-        ours = (row.refusals[0].plugin, row.refusals[0].reason) if row.refusals else None
-        theirs = None if recorded is None else (recorded.plugin, recorded.message)
-        if ours != theirs:
-            mismatches.append(Mismatch("filter", cluster.name, str(ours), str(theirs)))
-    return FilterTrace(rows, mismatches)
-
-
-def trace_cluster(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs, name: str) -> FilterRow | None:
-    """Call the Filter plugins for one cluster; None if it is unknown."""
-    cluster = cycle.snapshot.get(name)
-    return None if cluster is None else _row(attempt, cycle, cluster, inputs, _filters(inputs))
-
-
-class _Filters(NamedTuple):
-    """The Filter plugins that are called again, and the names of the others."""
-
-    called: Sequence[FilterPlugin]
-    others: tuple[str, ...]
-
-
-def _filters(inputs: ExplainInputs) -> _Filters:
-    plugins = inputs.framework.plugins.filter
-    called = [each for each in plugins if _is_called(each)]
-    return _Filters(called, tuple(each.name for each in plugins if each not in called))
-
-
-def _row(
-    attempt: TermAttempt, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs, filters: _Filters
-) -> FilterRow:
-    if cluster.deleting:
-        return FilterRow((DELETED,))
-    cells = [cell for each in filters.called if (cell := _answer(each, cycle, cluster, inputs)) is not None]
-    recorded = attempt.diagnosis.result_by_cluster.get(cluster.name)
-    if recorded is not None and all(recorded.plugin != each.name for each in filters.called):
-        cells.insert(0, _cell(recorded.plugin, recorded, cycle, cluster, inputs))
-    return FilterRow(tuple(cells), filters.others)
+DELETED: Final = _refusal(
+    "", "the cluster is being deleted", Evidence(_DELETED, "being deleted"), codes={_DELETED}
+)
 
 
 def _is_called(plugin: FilterPlugin) -> bool:
-    return may_call_again(plugin) and not isinstance(plugin, PreFilterPlugin)
+    """Return whether an explanation may call a plugin."""
+    may_be_called = getattr(plugin, "free_of_side_effects", False) is True
+    return may_be_called and not isinstance(plugin, PreFilterPlugin)
 
 
-def _answer(plugin: FilterPlugin, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> FilterCell | None:
-    """Return the refusal of one plugin, None if the cluster passes."""
-    try:
-        result = plugin.filter(FilterContext(cycle, cluster))
-    except Exception as problem:  # noqa: BLE001 (a plugin can raise anything; the decision has failed as well)
-        return FilterCell(plugin.name, f"failed: {problem}", "failed")
-    if not isinstance(result, Result) or not result.is_refusal:
-        return None
-    return _cell(plugin.name, result, cycle, cluster, inputs)
-
-
-def _cell(plugin: str, result: Result, cycle: Cycle, cluster: Cluster, inputs: ExplainInputs) -> FilterCell:
-    found = evidence_of(plugin, cycle, cluster, inputs)
-    return FilterCell(plugin, result.message, found.short or result.message, found.fields)
-
-
-class ScoreTrace(NamedTuple):
-    """Scores by cluster name."""
-
-    cells: Mapping[str, tuple[ScoreCell, ...]]
-    mismatches: Sequence[Mismatch]
-
-
-def trace_score(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> ScoreTrace:
-    """Call the Score plugins again, and compare with the scores and the order of the decision."""
-    clusters = sorted((each.cluster for each in attempt.candidates), key=lambda cluster: cluster.name)
+def trace_score(
+    attempt: TermAttempt, kept: KeptSteps, inputs: ExplainInputs
+) -> Mapping[str, tuple[ScoreCell, ...]]:
+    """Return the scores of the candidates by name."""
     weights = inputs.framework.plugins.weights
-    raw_by_plugin = {
-        plugin.name: _scores(plugin, cycle, clusters)
-        for plugin in inputs.framework.plugins.score
-        if may_call_again(plugin) and not isinstance(plugin, PreScorePlugin)
-    }
-    cells: dict[str, list[ScoreCell]] = {cluster.name: [] for cluster in clusters}
-    mismatches: list[Mismatch] = []
-    recorded = {plugin: list(totals) for plugin, totals in attempt.scores.items()} if clusters else {}
-    for plugin, totals in recorded.items():
-        weight = weights.get(plugin, 1)
-        again = raw_by_plugin.get(plugin)
-        if len(totals) != len(clusters):
-            mismatches.append(Mismatch("score", plugin, str(len(clusters)), str(len(totals))))
-            continue
-        for index, cluster in enumerate(clusters):
-            raw, normalized = (None, totals[index] // weight) if again is None else again[index]
-            cells[cluster.name].append(ScoreCell(plugin, raw, normalized, weight, totals[index]))
-            if normalized * weight != totals[index]:
-                place = f"{cluster.name} {plugin}"
-                mismatches.append(Mismatch("score", place, str(normalized * weight), str(totals[index])))
-    for each in attempt.candidates:
-        ours = sum(cell.total for cell in cells[each.name]), tier_of(cycle, each.cluster)
-        if ours != (each.score, each.tier):
-            mismatches.append(Mismatch("score", each.name, str(ours), str((each.score, each.tier))))
-    ordered = [each.name for each in sorted(attempt.candidates, key=sort_key)]
-    if ordered != (found := [each.name for each in attempt.candidates]):
-        mismatches.append(Mismatch("score", "order", str(ordered), str(found)))
-    return ScoreTrace({name: tuple(each) for name, each in cells.items()}, mismatches)
-
-
-def _scores(plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[tuple[int, int]]:
-    """Return raw and normalized scores."""
-    raw = [plugin.score(ScoreContext(cycle, cluster)) for cluster in clusters]
-    if isinstance(plugin, NormalizeScorePlugin) and clusters:
-        return list(
-            zip(raw, plugin.normalize_score(NormalizeScoreContext(cycle, clusters, raw)), strict=True)
+    totals = {plugin: list(scores) for plugin, scores in attempt.scores.items()}
+    found = {}
+    for index, name in enumerate(sorted(candidate.name for candidate in attempt.candidates)):
+        found[name] = tuple(
+            ScoreCell(
+                plugin,
+                kept.raw_scores[plugin][index] if plugin in kept.raw_scores else None,
+                scores[index] // (weight := weights.get(plugin, 1)),
+                weight,
+                scores[index],
+            )
+            for plugin, scores in totals.items()
         )
-    return [(each, each) for each in raw]
+    return found

@@ -71,18 +71,15 @@ class Refusal(Struct, frozen=True):
     Attributes:
         reason: As in the condition.
         short: The same in a few words.
+        count: The number of clusters.
         names: All of them, in the order of names.
     """
 
     plugin: str
     reason: str
     short: str
+    count: int
     names: tuple[str, ...]
-
-    @property
-    def count(self) -> int:
-        """The number of clusters."""
-        return len(self.names)
 
 
 class FilterCell(Struct, frozen=True):
@@ -134,6 +131,8 @@ class CapacityCell(Struct, frozen=True):
         free: What is left of that resource.
         requested: What one replica requests of it.
         assumed: Bindings that count as placed there although the cluster has not reported them.
+        bounded_by: What the number comes from: ``resource summary``, ``assumed workloads``, or ``resource models`` with the
+            largest grade of which a node is free; "" if it was not counted.
     """
 
     available: int
@@ -145,6 +144,7 @@ class CapacityCell(Struct, frozen=True):
     free: str = ""
     requested: str = ""
     assumed: tuple[str, ...] = ()
+    bounded_by: str = ""
 
 
 class ClusterRow(Struct, frozen=True):
@@ -225,8 +225,8 @@ class SelectTrace(Struct, frozen=True):
         more_combinations: The number of the others; -1 if it was not counted.
         swaps: Clusters that were replaced by ones with more available replicas.
         losses: Cluster that was not selected to the criterion at which it lost: ``tier``, ``score``, ``available`` or
-            ``name`` against the last selected one, ``maximum`` in a selected region, ``swap``, or ``region:`` with the
-            criterion of the best combination with its region.
+            ``name`` against the last selected one, ``maximum`` in a selected region, or ``one`` if there
+            is no maximum, so that the region gets one, ``swap``, or ``region:`` with the criterion of the best combination with its region.
         error: Why nothing was selected; "" otherwise.
     """
 
@@ -309,7 +309,7 @@ class TermRow(Struct, frozen=True):
 
 
 class Mismatch(Struct, frozen=True):
-    """A trace that does not equal the decision: a defect of the explanation."""
+    """A part of the schema of explanations; steps are what the core kept, so there is none."""
 
     trace: str
     place: str

@@ -11,36 +11,33 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.trace_model import Combination, GroupRow, Mismatch, SelectTrace, Swap
+from karmada_advisor.explain.trace_model import Combination, GroupRow, SelectTrace, Swap
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
-from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
+from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.core.ordering.candidates import Region, sort_key
+from karmada_scheduler.core.ordering.candidates import sort_key
 from karmada_scheduler.core.select_clusters import ignores_spread
-from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle, KeptRegion, KeptSteps
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.structs import replace
 
-_DEFAULT_SELECTOR: Final = "DefaultSelector"
 _STEP: Final = "failed to select clusters: "
 """How the errors of the step begin."""
 _CRITERIA: Final = ("tier", "score", "available", "name")
 
 
-def trace_select(cycle: Cycle, attempt: TermAttempt, inputs: ExplainInputs) -> SelectTrace:
+def trace_select(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> SelectTrace:
     """Return how a decision selected its clusters, and why not the others."""
     placement, ordered, selected = cycle.placement, attempt.candidates, attempt.selected
-    plugins = inputs.framework.plugins.select
-    if not plugins or plugins[0].name != _DEFAULT_SELECTOR:
+    if kept.regions is None and Point.SELECT in kept.answered:
         chosen = frozenset(each.name for each in selected)
         losses = {each.name: "plugin" for each in ordered if each.name not in chosen}
         return SelectTrace("plugin", losses=losses)
     if not placement.spread_constraints or ignores_spread(placement):
         trace = SelectTrace("all")
     elif last_constraint(placement, SPREAD_BY_REGION) is not None:
-        regions = group_by_region(placement, cycle.binding.spec.replicas, ordered)
-        trace = _by_region(placement, ordered, selected, regions)
+        trace = _by_region(placement, ordered, selected, kept.regions or ())
     else:
         trace = _by_cluster(placement, ordered, selected)
     error = str(attempt.error) if attempt.error is not None else ""
@@ -65,18 +62,6 @@ def _ignored_constraints(placement: Placement) -> tuple[str, ...]:
 
 def _field(constraint: SpreadConstraint) -> str:
     return constraint.spread_by_field or f"label {constraint.spread_by_label}"
-
-
-def compare_select(attempt: TermAttempt, trace: SelectTrace) -> list[Mismatch]:
-    """Return where the sets of regions do not equal the decision."""
-    if not trace.combinations or trace.error:
-        return []
-    by_region = {name: each.name for each in trace.groups for name in each.clusters}
-    regions = sorted({by_region[each.name] for each in attempt.selected})
-    best = trace.combinations[0]
-    if best.taken and list(best.names) == regions:
-        return []
-    return [Mismatch("select", "groups", str(best.names), str(regions))]
 
 
 def _by_cluster(
@@ -111,22 +96,23 @@ def _by_region(
     placement: Placement,
     ordered: Sequence[Candidate],
     selected: Sequence[Candidate],
-    regions: Sequence[Region],
+    regions: Sequence[KeptRegion],
 ) -> SelectTrace:
     region = last_constraint(placement, SPREAD_BY_REGION) or SpreadConstraint()
     cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
     by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
     taken = sorted({by_cluster[each.name] for each in selected})
-    groups = [each.group for each in regions]
+    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
     found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
     names, losses = {each.name for each in selected}, dict[str, str]()
     for each in ordered:
         if each.name in names:
             continue
         own = by_cluster.get(each.name, "")
-        losses[each.name] = (
-            "maximum" if own in taken else f"region:{found.best_with.get(own, 'insufficient')}"
-        )
+        if own not in taken:
+            losses[each.name] = f"region:{found.best_with.get(own, 'insufficient')}"
+        else:  # without a maximum, each region gets one
+            losses[each.name] = "maximum" if cluster.max_groups else "one"
     limits = {SPREAD_BY_REGION: (region.min_groups, region.max_groups)}
     if last_constraint(placement, SPREAD_BY_CLUSTER) is not None:
         limits[SPREAD_BY_CLUSTER] = (cluster.min_groups, cluster.max_groups)

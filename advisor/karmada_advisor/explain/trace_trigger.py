@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.trace_model import Mismatch, Rule, TriggerTrace
+from karmada_advisor.explain.trace_model import Rule, TriggerTrace
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError, format_time
 from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
@@ -29,13 +29,6 @@ def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
         _deleted_rule(binding, inputs),
     )
     return TriggerTrace(found.type.value, found.reason, rules)
-
-
-def compare_trigger(binding: Binding, trace: TriggerTrace) -> list[Mismatch]:
-    """Return where the rules do not equal ``classify``."""
-    asks = any(rule.holds for rule in trace.rules)
-    ours = "asks" if asks else "Avoid"
-    return [] if asks == trace.asks else [Mismatch("trigger", str(binding.key), ours, trace.schedule_class)]
 
 
 def _placement_rule(binding: Binding, placement: Placement) -> Rule:
@@ -100,9 +93,13 @@ def _type_rule(binding: Binding, placement: Placement) -> Rule:
 
 
 def _deleted_rule(binding: Binding, inputs: ExplainInputs) -> Rule:
-    leaving = [each.name for each in binding.spec.clusters if each.name in inputs.snapshot.terminating]
+    leaving = [each.name for each in binding.spec.clusters if inputs.snapshot.is_gone(each.name)]
     return Rule(
-        "R5", "a cluster of the binding is being deleted", bool(leaving), ", ".join(leaving) or "none", ""
+        "R5",
+        "a cluster of the binding is being deleted or does not exist",
+        bool(leaving),
+        ", ".join(leaving) or "none",
+        "",
     )
 
 

@@ -4,12 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
+from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
-from karmada_advisor.explain.names import nearest
-from karmada_advisor.explain.policies import TemplateHead, matching, misses, priority_class_of
+from karmada_advisor.explain.policies import (
+    TemplateHead,
+    holder_of,
+    match_of,
+    matching,
+    misses,
+    priority_class_of,
+)
 from karmada_advisor.state.model import BindingState, StateName
+from karmada_advisor.state.stored import value_at
+from karmada_scheduler.api.names import nearest
+from karmada_scheduler.api.policy import claims, policy_name
 
 
 def explain_unclaimed(
@@ -30,6 +40,7 @@ def explain_unclaimed(
         events: The Warning Events of the template, the newest first.
     """
     found = matching(policies, template)
+    holder = holder_of(policies, template)
     missed = misses(policies, template)
     evidence = {
         "template": f"{template.api_version} {template.kind}",
@@ -39,8 +50,10 @@ def explain_unclaimed(
     }
     if template.is_reserved:
         text = f"templates of the namespace {template.namespace} are never propagated"
+    elif holder is not None:
+        text = f"{policy_name(holder)} claims it, and {_why_no_binding(holder, template)}"
     elif found:
-        text = f"{found[0].name} matches, but Karmada's detector has not made a binding yet"
+        text = f"{found[0].name} matches, and {_why_no_binding(found[0].policy, template)}"
     elif missed and missed[0].index >= 0:
         text = f"no policy matches it; nearest: {missed[0].name}, but its {missed[0].reason}"
     elif missed:
@@ -54,6 +67,18 @@ def explain_unclaimed(
     provenance = Provenance(Tense.RECOMPUTED, source)
     state = BindingState(StateName.NOT_CLAIMED, text=cause.text, reason="NotClaimed")
     return Explanation(head, state, provenance, causes=(cause, *reported_by(events)))
+
+
+def _why_no_binding(policy: Manifest, template: TemplateHead) -> str:
+    """Return why a template has no binding although a policy matches or claims it."""
+    if match_of(policy, template) is Match.NONE:
+        return "no longer matches it: the claim stays until one of both is edited"
+    made = "Karmada makes its binding at the next change of the template, such as a new annotation"
+    if value_at(policy, "spec", "activationPreference") == "Lazy":
+        return f"is Lazy: {made}"
+    if claims(policy, template.labels or {}):
+        return f"it has no binding, as after a deletion of the binding: {made}, or when karmada-controller-manager restarts"
+    return "Karmada's detector has not made a binding yet"
 
 
 def _without_priority_class(

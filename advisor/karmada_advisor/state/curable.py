@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.state.model import BindingState, Placed, StateName
 from karmada_advisor.state.propagation import Suspended
+from karmada_advisor.state.reading import DETECTOR_FIRST
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding
 
@@ -24,6 +25,8 @@ _CURABLE: Final = frozenset(
 
 def lacks_a_decision(state: BindingState, binding: Binding) -> bool:
     """Return whether a binding lacks clusters, or the last decision about it has failed or was not made."""
+    if state.reason in DETECTOR_FIRST:
+        return False  # Karmada's detector comes first
     return state.name in _CURABLE or state.placed is Placed.PART or condition_of(binding).status == "False"
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 from karmada_scheduler.structs import Struct, field
 
+API_VERSION: Final = "explain.pyscheduler.karmada.io/v1alpha1"
+
 
 class Target(Struct, frozen=True):
     """A cluster with its replicas; 0 for a workload without replicas."""
@@ -43,7 +45,8 @@ class StateName(Enum):
     STUCK = "stuck"
     """Clusters are stored, and the last decision failed."""
     NOT_RUNNING = "not running"
-    """It is placed, but on one of its clusters it is not applied, not healthy, or the cluster is not ready."""
+    """It is placed, but on one of its clusters it is not applied, not healthy, has failed, or runs another number of
+    replicas than is assigned, or the cluster is not ready."""
     HELD = "held"
     """Scheduling is suspended, or a quota, a Guard plugin or a PreEnqueue plugin holds it; see ``HeldBy``."""
     NOT_CLAIMED = "not claimed"
@@ -54,7 +57,7 @@ class StateName(Enum):
     MOVING = "moving"
     """It has graceful eviction tasks: an old copy runs until the new one is healthy."""
     NO_PLACEMENT = "no placement"
-    """It follows other bindings, or nobody filled its placement in."""
+    """It follows other bindings that have no cluster, is left over, or nobody filled its placement in."""
     BEING_DELETED = "being deleted"
     NOTHING_TO_PLACE = "nothing to place"
     """It has 0 replicas and no cluster."""
@@ -115,14 +118,17 @@ class ClusterStatus(Struct, frozen=True):
 
     Attributes:
         name: The cluster.
-        wanted: Replicas that are stored for it; None if it is not, or no more, one of the binding's clusters.
+        wanted: Replicas that are stored for it; None if the binding leaves it.
         applied: Whether its Work is applied.
         ready: Replicas that are ready there; None if the workload reports none.
         health: ``Healthy``, ``Unhealthy``, ``Unknown``; "" without a report.
         reason: A code for what is wrong there: ``ClusterMissing``, ``ClusterNotReady``, ``DispatchingSuspended``,
-            ``NotApplied``, ``Unhealthy``; "" if nothing is known to be.
+            ``NotApplied``, ``NotOurs`` (no report), ``WorkloadFailed``, ``Unhealthy``, ``RollingOut`` and ``OtherNumber`` (of
+            replicas); "" if nothing is known to be.
         problem: The same for people.
         message: The text that the member cluster, or a controller, left; "" without one.
+        running: Replicas that exist there; None if the workload reports none.
+        required_by: The bindings that require it there; empty for a cluster of its own placement.
     """
 
     name: str
@@ -133,6 +139,8 @@ class ClusterStatus(Struct, frozen=True):
     reason: str = ""
     problem: str = ""
     message: str = ""
+    running: int | None = None
+    required_by: tuple[str, ...] = ()
 
     @property
     def is_conflict(self) -> bool:
@@ -197,7 +205,7 @@ class BindingState(Struct, frozen=True):
     Attributes:
         name: The state.
         placed: How many of the wanted replicas are stored.
-        clusters: The stored clusters, in the order of names.
+        clusters: The stored clusters, in the order of names; those on which other bindings require it, too.
         wanted: Replicas that the workload has; 0 for one without replicas.
         text: What to know besides the clusters, one sentence without a full stop; "" if there is nothing.
         reason: The reason of the condition, or a code of the same form: ``SchedulerMissing``, ``DispatchingSuspended``.

@@ -1,20 +1,21 @@
 """What runs on the clusters of a binding, as its status and the Clusters say, and whether its dispatching is suspended.
 
-Source: karmada v1.18.2 pkg/util/helper/workstatus.go (aggregatedStatus), pkg/controllers/status/cluster_status_controller.go
-(condition Ready).
+Source: karmada v1.18.2 pkg/util/helper/workstatus.go (aggregatedStatus, condition FullyApplied), pkg/controllers/status/cluster_status_controller.go
+(condition Ready), pkg/resourceinterpreter/default/native/reflectstatus.go.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Self
 
+from karmada_advisor.state.copies import Copy, copies_of, live_tasks, required_on
 from karmada_advisor.state.model import Applied, ClusterStatus
-from karmada_advisor.state.stored import Manifest, mapping, mappings
+from karmada_advisor.state.stored import Manifest, integer_at, mapping, mappings, part, text_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.policy import claims, policy_name
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 
 class Suspended(Struct, frozen=True):
@@ -35,7 +36,7 @@ class Suspended(Struct, frozen=True):
         suspension = mapping(spec.get("suspension"))
         names = mapping(suspension.get("dispatchingOnClusters")).get("clusterNames")
         listed = names if isinstance(names, Sequence) and not isinstance(names, str) else ()
-        stored = {str(each.get("name")) for each in mappings(spec.get("clusters"))}
+        stored = {str(each.get("name")) for each in mappings(spec.get("clusters"))} | {*required_on(manifest)}
         return cls(suspension.get("dispatching") is True, frozenset(map(str, listed)) & stored)
 
     def __bool__(self) -> bool:
@@ -72,6 +73,21 @@ _UNHEALTHY: Final = "Unhealthy"
 
 _ALL_FAILED: Final = re.compile(r"^Failed to apply all manifests \(\d+/\d+\): ")
 
+_SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
+"""Kinds of apps/v1 that report how many replicas they have; Kubernetes leaves a count of 0 out."""
+
+_WHOLE: Final = frozenset({"FlinkDeployment"})
+"""Kinds whose replicas Karmada divides in the binding and not in the manifest.
+
+Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecustomizations (no replicaRevision).
+"""
+
+
+def fully_applied(binding: Binding) -> tuple[str, str]:
+    """Return status and time of the condition FullyApplied; empty texts without one."""
+    condition = binding.status.condition("FullyApplied") or {}
+    return str(condition.get("status") or ""), str(condition.get("lastTransitionTime") or "")
+
 
 def rows_of(
     binding: Binding,
@@ -79,7 +95,7 @@ def rows_of(
     cluster_of: Callable[[str], Manifest | None] | None,
     suspended: Suspended,
 ) -> tuple[ClusterStatus, ...]:
-    """Return one row for each cluster that has the binding, or is being left by it.
+    """Return one row for each cluster that has a copy, or is being left by the binding; not for one that is left and gone.
 
     Args:
         binding: The binding.
@@ -87,38 +103,132 @@ def rows_of(
         cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters are not known.
         suspended: The suspension of its dispatching.
     """
-    reported = _reported(manifest)
-    wanted = {each.name: each.replicas for each in sorted(binding.spec.clusters)}
-    leaving = [each.from_cluster for each in binding.spec.graceful_eviction_tasks]
-    names = [*wanted, *dict.fromkeys(name for name in leaving if name not in wanted)]
-    return tuple(
-        _row(name, wanted.get(name), reported.get(name), cluster_of, is_suspended=suspended.concerns(name))
-        for name in names
-    )
+    copies, reports = copies_of(binding, manifest), _Reports(binding, manifest)
+    names = dict.fromkeys((*copies, *(task.from_cluster for task in live_tasks(binding, cluster_of))))
+    rows = []
+    for name in names:
+        cluster = None if cluster_of is None else cluster_of(name)
+        reason, problem, message = cluster_problem(name, cluster) if cluster_of else ("", "", "")
+        if reason == "ClusterNotReady" and name in reports.by_name:
+            problem += "; what it has reported may be old"
+        row = reports.row(name, copies.get(name))
+        if not reason and suspended.concerns(name):
+            runs = f"; {row.problem}" if row.reason in {"OtherNumber", "RollingOut"} else ""
+            reason, problem = "DispatchingSuspended", f"dispatching to {name} is suspended{runs}"
+        if reason:
+            row = replace(row, reason=reason, problem=problem, message=row.message or message)
+        elif text_of(cluster or {}, "spec", "syncMode") == "Pull" and row.reason in {
+            "OtherNumber",
+            "NotOurs",
+        }:
+            agent = f"{name} is in Pull mode: nothing arrives without a karmada-agent there"
+            row = replace(row, problem=f"{row.problem}; {agent}")
+        rows.append(row)
+    return tuple(rows)
 
 
-def _row(
-    name: str,
-    wanted: int | None,
-    item: Manifest | None,
-    cluster_of: Callable[[str], Manifest | None] | None,
-    *,
-    is_suspended: bool,
-) -> ClusterStatus:
-    item = item or {}
-    applied, message = _applied(item)
-    ready, health = _ready(item), str(item.get("health") or "")
-    reason, problem, of_cluster = "", "", ""
-    if cluster_of is not None:
-        reason, problem, of_cluster = cluster_problem(name, cluster_of(name))
-    if not reason and is_suspended:
-        reason, problem = "DispatchingSuspended", f"dispatching to {name} is suspended"
-    elif not reason and applied is Applied.NO:
-        reason, problem = "NotApplied", f"not applied on {name}"
-    elif not reason and health == _UNHEALTHY:
-        count = "but unhealthy" if ready is None or not wanted else f"{ready} of {wanted} ready"
-        reason, problem = "Unhealthy", f"applied, {count} on {name}"
-    return ClusterStatus(name, wanted, applied, ready, health, reason, problem, message or of_cluster)
+class _Reports:
+    """What clusters have reported about a binding.
+
+    Attributes:
+        by_name: Their reports.
+    """
+
+    def __init__(self, binding: Binding, manifest: Manifest) -> None:
+        items = mappings(part(manifest, "status").get("aggregatedStatus"))
+        self.by_name = {str(item.get("clusterName") or ""): item for item in items}
+        self._spec = binding.spec
+        self._applied, self._since = fully_applied(binding)
+        self._template = max(
+            (integer_at(mapping(item.get("status")), "resourceTemplateGeneration") or 0 for item in items),
+            default=0,
+        )
+
+    def row(self, name: str, copy: Copy | None) -> ClusterStatus:
+        """Return what a cluster has reported, and the first thing that is wrong with it.
+
+        Args:
+            name: The cluster.
+            copy: What it should run; None if the binding leaves it.
+        """
+        item = self.by_name.get(name, {})
+        applied, message = _applied(item)
+        status, health = mapping(item.get("status")), str(item.get("health") or "")
+        ready, running = _ready(status), self._running(status)
+        wanted = None if copy is None else copy.replicas
+        reason = problem = ""
+        if applied is Applied.NO:
+            reason, problem = "NotApplied", f"not applied on {name}"
+        elif failed := _failure(status):
+            reason, problem = "WorkloadFailed", f"failed on {name}: {failed}"
+        elif health == _UNHEALTHY:
+            count = "but unhealthy" if ready is None or not wanted else f"{ready} of {wanted} ready"
+            reason, problem = "Unhealthy", f"applied, {count} on {name}"
+        elif copy is not None and (other := self._other_number(copy, status, running)):
+            reason, problem = "OtherNumber", f"{name} {other}"
+            if under_way := _under_way(status, running):
+                reason, problem = "RollingOut", f"{name} {other}: {under_way}"
+        elif copy is not None and applied is Applied.NOT_REPORTED and self._expects_reports:
+            since = f"; FullyApplied is False since {self._since}" if self._applied == "False" else ""
+            reason, problem = "NotOurs", f"no report from {name} that the Work is applied{since}"
+        by = () if copy is None else copy.required_by
+        return ClusterStatus(name, wanted, applied, ready, health, reason, problem, message, running, by)
+
+    @property
+    def _expects_reports(self) -> bool:
+        """Whether a cluster without a report is one to which nothing came: others have reported, or Karmada says so."""
+        return self._applied == "False" or any(
+            _applied(item)[0] is Applied.YES for item in self.by_name.values()
+        )
+
+    def _running(self, status: Manifest) -> int | None:
+        count, resource = integer_at(status, "replicas"), self._spec.resource
+        if count is not None or resource.api_version != "apps/v1" or resource.kind not in _SCALED:
+            return count
+        has_some = any(integer_at(status, f"{name}Replicas") for name in ("ready", "available", "updated"))
+        return (
+            0
+            if not has_some and ("observedGeneration" in status or "unavailableReplicas" in status)
+            else None
+        )
+
+    def _other_number(self, copy: Copy, status: Manifest, running: int | None) -> str:
+        """Return that a cluster runs another number of replicas than is assigned; "" if not, or if that is not known."""
+        resource = self._spec.resource
+        if not self._spec.is_workload or len(self._spec.components) > 1:
+            return ""
+        if running is None:
+            if resource.kind not in _WHOLE or copy.replicas == self._spec.replicas:
+                return ""
+            assigned = f"{copy.replicas} of {self._spec.replicas} are assigned, and"
+            return f"runs all: {assigned} every cluster runs the whole of it, as Karmada does not divide a {resource.kind}"
+        if running == copy.replicas:
+            return ""
+        generation = integer_at(status, "resourceTemplateGeneration")
+        is_old = generation is not None and generation < self._template
+        old = f", by generation {generation} of the template; others have {self._template}" if is_old else ""
+        replicas = "replica" if copy.replicas == 1 else "replicas"
+        return f"runs {running} instead of {copy.replicas} {replicas}{old}"
+
+
+def _under_way(status: Manifest, running: int | None) -> str:
+    """Return what the workload's controller has still to do; "" if nothing, so that it will stay as it is."""
+    generation, observed = integer_at(status, "generation"), integer_at(status, "observedGeneration")
+    if generation is not None and observed is not None and observed < generation:
+        return f"its controller has not seen generation {generation}"
+    updated = integer_at(status, "updatedReplicas")
+    if updated is not None and running is not None and updated < running:
+        return f"a roll-out has not ended, {updated} of {running} are updated"
+    return ""
+
+
+def _failure(status: Manifest) -> str:
+    """Return why a workload that ends, such as a Job, has failed; "" if it has not."""
+    for condition in mappings(status.get("conditions")):
+        if condition.get("type") in {"Failed", "FailureTarget"} and condition.get("status") == "True":
+            words = (str(condition.get(name) or "") for name in ("reason", "message"))
+            return ": ".join(filter(None, words)) or "Failed"
+    return "Failed" if status.get("phase") == "Failed" else ""
 
 
 def _applied(item: Manifest) -> tuple[Applied, str]:
@@ -133,15 +243,10 @@ def _applied(item: Manifest) -> tuple[Applied, str]:
     return (Applied.NO, message) if message else (Applied.NOT_REPORTED, "")
 
 
-def _ready(item: Manifest) -> int | None:
-    status = item.get("status")
-    if not isinstance(status, Mapping):
-        return None
-    ready = status.get("readyReplicas")
-    if isinstance(ready, int) and not isinstance(ready, bool):
-        return ready
+def _ready(status: Manifest) -> int | None:
+    ready = integer_at(status, "readyReplicas")
     # Kubernetes leaves a count of 0 out.
-    return 0 if "replicas" in status or "unavailableReplicas" in status else None
+    return 0 if ready is None and ("replicas" in status or "unavailableReplicas" in status) else ready
 
 
 def cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]:
@@ -156,8 +261,3 @@ def cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]
             text = f"{text} ({reason})" if reason else text
             return "ClusterNotReady", text, str(each.get("message") or "")
     return "", "", ""
-
-
-def _reported(manifest: Manifest) -> dict[str, Manifest]:
-    items = mappings(mapping(manifest.get("status")).get("aggregatedStatus"))
-    return {str(each.get("clusterName") or ""): each for each in items}

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
+from karmada_advisor.state.copies import copies_of, live_tasks, requirers, was_required
 from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
-from karmada_advisor.state.propagation import Suspended, manager_of, rows_of
+from karmada_advisor.state.propagation import Suspended, fully_applied, manager_of, rows_of
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import Manifest, Stored, condition_of, duration, mapping, mappings, short
+from karmada_advisor.state.stored import Manifest, Stored, condition_of, duration, mapping, short
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.config.features import FeatureGates
@@ -20,6 +21,12 @@ from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.structs import Struct, field, replace
 
+NOT_CHANGED: Final = "ApplyPolicyFailed"
+"""The reason of the Event in which Karmada's detector says that it cannot write the binding."""
+TEMPLATE_DIFFERS: Final = "TemplateDiffers"
+"""The reason of a binding whose template wants other replicas."""
+DETECTOR_FIRST: Final = frozenset({NOT_CHANGED, TEMPLATE_DIFFERS})
+"""The reasons of bindings that Karmada's detector has to change before anything else."""
 _GATES: Final = FeatureGates()
 """The defaults: the state is that of the stored objects, whatever rules a command has."""
 
@@ -31,15 +38,19 @@ class Facts(Struct, frozen=True):
         schedulers: Which schedulers exist.
         cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters were not read.
         policies: As they were read; None if they were not, so that a binding without a policy id counts as claimed.
+        template_replicas: Replicas of templates by ``KIND/NAMESPACE/NAME``, as far as they were read.
         gate: ``plugin: reason`` of the PreEnqueue plugin that holds the binding, as the running scheduler says; "" if none.
         now: For remaining times; None without a clock.
+        detector: Why Karmada's detector does not change the binding, as its newest Event says; "" if that is not known.
     """
 
     schedulers: Schedulers = field(default_factory=Schedulers)
     cluster_of: Callable[[str], Manifest | None] | None = None
     policies: Sequence[Manifest] | None = None
+    template_replicas: Mapping[str, int] = field(default_factory=dict)
     gate: str = ""
     now: datetime | None = None
+    detector: str = ""
 
 
 def state_of(binding: Binding, manifest: Manifest, facts: Facts) -> BindingState:
@@ -58,14 +69,6 @@ def unreadable(problem: str) -> BindingState:
     return BindingState(StateName.UNKNOWN, text=problem, reason="Unreadable")
 
 
-def required_by(manifest: Manifest) -> list[str]:
-    """Return the bindings that a binding without a placement follows, as ``namespace/name``."""
-    return [
-        "/".join(part for part in (str(each.get("namespace") or ""), str(each.get("name") or "")) if part)
-        for each in mappings(mapping(manifest.get("spec")).get("requiredBy"))
-    ]
-
-
 def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None:
     """Return the seconds until an eviction task ends at the latest; None if that is not stored."""
     period = task.manifest.get("gracePeriodSeconds")
@@ -78,6 +81,14 @@ def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None
     return max(0, round(period - (now - began).total_seconds()))
 
 
+def other_replicas(template: int, binding: int) -> str:
+    """Return that a template wants other replicas than its binding has."""
+    return (
+        f"the template wants {template} replicas and its binding has {binding}: Karmada's detector has not changed it, or a "
+        "ResourceInterpreterCustomization counts otherwise"
+    )
+
+
 class _StateReading:
     """One binding with what is stored besides it; each rule returns a state, or None if it does not match."""
 
@@ -86,10 +97,12 @@ class _StateReading:
         self._manifest, self._facts = manifest, facts
         self._suspended = Suspended.of(manifest)
         self._condition: Stored = condition_of(binding)
+        self._copies = copies_of(binding, manifest)
+        self._tasks = live_tasks(binding, facts.cluster_of)
         self._base = BindingState(
             StateName.PLACED,
-            _placed(binding),
-            tuple(Target(each.name, each.replicas) for each in sorted(self._spec.clusters)),
+            _placed(binding) if self._spec.clusters or not self._copies else Placed.ALL,
+            tuple(Target(name, copy.replicas) for name, copy in self._copies.items()),
             self._spec.replicas,
             scheduler=facts.schedulers.of(self._spec.responsible_scheduler),
             rows=rows_of(binding, manifest, facts.cluster_of, self._suspended),
@@ -119,17 +132,16 @@ class _StateReading:
     @cached_property
     def _is_due(self) -> bool:
         """Whether a decision is due by the rules of the scheduler; those at every event only after a change."""
-        cluster_of = self._facts.cluster_of
-        terminating = {
-            each.name
-            for each in self._spec.clusters
-            if cluster_of is not None
-            and mapping(mapping(cluster_of(each.name)).get("metadata")).get("deletionTimestamp")
-        }
-        found = classify(self._binding, terminating=terminating, gates=_GATES)
+        found = classify(self._binding, is_gone=self._is_gone, gates=_GATES)
         if found.type is ScheduleType.AVOID:
             return False
         return not (found.is_routine and self._is_observed and self._condition.status == "True")
+
+    def _is_gone(self, name: str) -> bool:
+        if self._facts.cluster_of is None:
+            return False
+        found = self._facts.cluster_of(name)
+        return found is None or bool(mapping(found.get("metadata")).get("deletionTimestamp"))
 
     @property
     def _is_observed(self) -> bool:
@@ -146,13 +158,9 @@ class _StateReading:
             since = str(mapping(self._manifest.get("metadata")).get("deletionTimestamp") or "")
             return self._named(StateName.BEING_DELETED, f"since {since}", "BeingDeleted")
         if self._spec.placement is None:
-            names = required_by(self._manifest)
-            text = "it has no placement, and no other binding requires it"
-            if names:
-                text = f"it has no placement of its own and follows {', '.join(names)}"
-            return self._named(StateName.NO_PLACEMENT, text, "NoPlacement")
+            return self._attached()
         if self._facts.policies is not None and not is_claimed(self._binding):
-            kept = "; the placement stays, and nothing changes it" if self._spec.clusters else ""
+            kept = "; the placement stays until one of its clusters is deleted" if self._spec.clusters else ""
             return self._named(StateName.NOT_CLAIMED, f"no policy claims the template{kept}", "NotClaimed")
         if self._spec.scheduling_suspended:
             by, at = manager_of(self._manifest, "spec", "suspension", "scheduling")
@@ -162,6 +170,19 @@ class _StateReading:
                 StateName.HELD, text, "SchedulingSuspended", held_by=HeldBy.SUSPENSION, since=at
             )
         return None
+
+    def _attached(self) -> BindingState:
+        """It has no placement of its own: it is where others require it."""
+        if self._copies:
+            return self._placed()
+        names = ", ".join(requirers(self._manifest))
+        if names:
+            text = f"it has no placement of its own and follows {names}, which had no cluster"
+        elif was_required(self._manifest):
+            text = "it is left over: it has no placement, and nothing requires it any more"
+        else:
+            text = "it has no placement, and no other binding requires it"
+        return self._named(StateName.NO_PLACEMENT, text, "NoPlacement")
 
     def _held(self) -> BindingState | None:
         """A stored refusal of a quota or a Guard plugin, or a gate that the running scheduler reports."""
@@ -207,7 +228,7 @@ class _StateReading:
         return self._by_condition(StateName.NOT_PLACED, f"{message} ({reason}){end}")
 
     def _moving(self) -> BindingState | None:
-        tasks = self._spec.graceful_eviction_tasks
+        tasks = self._tasks
         if not tasks:
             return None
         reasons = [str(each.manifest.get("reason") or "") for each in tasks]
@@ -218,20 +239,29 @@ class _StateReading:
 
     @cached_property
     def _leaving(self) -> str:
-        """Where old copies still run, and until when; "" without eviction tasks."""
-        tasks = self._spec.graceful_eviction_tasks
+        """Where old copies still run, and until when; "" without eviction tasks of clusters that exist."""
+        tasks = self._tasks
         if not tasks:
             return ""
         left = [seconds_left(each, self._facts.now) for each in tasks]
         longest = max((each for each in left if each is not None), default=None)
         at_most = "" if longest is None else f", {duration(longest)} more at most"
         names = ", ".join(dict.fromkeys(each.from_cluster for each in tasks))
-        targets = ", ".join(each.name for each in self._base.clusters)
+        targets = ", ".join(sorted(self._spec.target_names))
         until = f"until {targets} is healthy" if targets else "until its time is over"
         return f"still runs on {names} {until}{at_most}"
 
     def _undecided(self) -> BindingState | None:
-        """It has changed since the last decision, or there was none."""
+        """It, or its template, has changed since the last decision, or there was none."""
+        resource = self._spec.resource
+        name = f"{resource.kind}/{resource.namespace}/{resource.name}"
+        template = self._facts.template_replicas.get(name, self._spec.replicas)
+        if self._facts.detector:
+            text = f"Karmada's detector cannot change it: {short(self._facts.detector)}"
+            return self._named(StateName.OUT_OF_DATE, text, NOT_CHANGED, message=self._facts.detector)
+        if template != self._spec.replicas and self._spec.is_workload:
+            text = other_replicas(template, self._spec.replicas)
+            return self._named(StateName.OUT_OF_DATE, text, TEMPLATE_DIFFERS)
         if self._is_observed:
             return None
         if not self._last_decision and not self._spec.clusters:
@@ -281,7 +311,19 @@ class _StateReading:
             )
             first = problems[0]
             return self._named(StateName.NOT_RUNNING, text, first.reason, message=first.message)
-        return self._by_condition(StateName.PLACED, "")
+        applied, since = fully_applied(self._binding)
+        if applied == "False" and len(self._tasks) == len(self._spec.graceful_eviction_tasks):
+            text = f"Karmada has not applied all of it: FullyApplied is False since {since}"
+            return self._named(StateName.NOT_RUNNING, text, "NotOurs", since=since)
+        return self._by_condition(StateName.PLACED, self._required)
+
+    @property
+    def _required(self) -> str:
+        """Where other bindings require it; "" if none does."""
+        required = {name: copy.required_by for name, copy in self._copies.items() if copy.required_by}
+        by = ", ".join(dict.fromkeys(name for names in required.values() for name in names))
+        where = f"{', '.join(required)} is " if self._spec.clusters else ""
+        return f"{where}required by {by}" if required else ""
 
 
 def _placed(binding: Binding) -> Placed:

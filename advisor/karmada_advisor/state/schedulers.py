@@ -15,8 +15,12 @@ from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.stored import Manifest, age, event_time, mapping
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, SCHEDULER_NAMES_ANNOTATION
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.api.well_known import (
+    DEFAULT_PROFILES_ANNOTATION,
+    SCHEDULED_CONDITION,
+    SCHEDULER_NAMES_ANNOTATION,
+)
+from karmada_scheduler.structs import Struct, field, replace
 
 STOCK_LEASE: Final = "karmada-scheduler"
 """The Lease of karmada-scheduler.
@@ -38,12 +42,14 @@ class Schedulers(Struct, frozen=True):
         leases: Those whose name is only that of a Lease; it counts if a binding names it.
         seen: Name to where and when a scheduler left something, for those without a Lease.
         problem: Why the Leases are not known; "" if they are.
+        profiles: The profiles of this project whose plugins may be any, as Leases say.
     """
 
     by_name: Mapping[str, SchedulerShown] = field(default_factory=dict)
     leases: Mapping[str, SchedulerShown] = field(default_factory=dict)
     seen: Mapping[str, SchedulerShown] = field(default_factory=dict)
     problem: str = "they were not read"
+    profiles: frozenset[str] = frozenset()
 
     def of(self, name: str) -> SchedulerShown:
         """Return what is known about the scheduler with a name."""
@@ -59,9 +65,7 @@ class Schedulers(Struct, frozen=True):
 
     def with_seen(self, found: Iterable[SchedulerShown]) -> Schedulers:
         """Return them with schedulers that have left something."""
-        return Schedulers(
-            self.by_name, self.leases, {**self.seen, **{each.name: each for each in found}}, self.problem
-        )
+        return replace(self, seen={**self.seen, **{each.name: each for each in found}})
 
 
 def schedulers_of(
@@ -81,23 +85,31 @@ def schedulers_of(
     """
     by_name: dict[str, SchedulerShown] = {}
     by_lease: dict[str, SchedulerShown] = {}
+    profiles: dict[str, bool] = {}
     for lease in leases or ():
         metadata = mapping(lease.get("metadata"))
         name = str(metadata.get("name") or "")
-        annotations = mapping(metadata.get("annotations"))
-        written = str(annotations.get(SCHEDULER_NAMES_ANNOTATION) or "")
-        names = [each.strip() for each in written.split(",") if each.strip()]
-        if not names and name == STOCK_LEASE:
-            names = [DEFAULT_SCHEDULER_NAME]
-        for each in names:
-            shown = _of_lease(each, lease, now)
-            if each not in by_name or not by_name[each].decides:
-                by_name[each] = shown
+        written = _names(metadata, SCHEDULER_NAMES_ANNOTATION)
+        for scheduler in written or ([DEFAULT_SCHEDULER_NAME] if name == STOCK_LEASE else []):
+            if scheduler not in by_name or not by_name[scheduler].decides:
+                by_name[scheduler] = _of_lease(scheduler, lease, now)
+                profiles[scheduler] = scheduler in written and scheduler not in _names(
+                    metadata, DEFAULT_PROFILES_ANNOTATION
+                )
         by_lease[name] = _of_lease(name, lease, now)
-    for each, address in (process or {}).items():
-        by_name[each] = SchedulerShown(each, SchedulerStatus.RUNNING, f"the process {address}")
+    for name, address in (process or {}).items():
+        known = by_name.get(name) or by_lease.get(name)
+        if known is None or known.status is SchedulerStatus.NOT_KNOWN:
+            by_name[name] = SchedulerShown(name, SchedulerStatus.RUNNING, f"the process {address}")
     missing = problem or ("" if leases is not None else "they were not read")
-    return Schedulers(by_name, by_lease, {}, missing)
+    others = frozenset(name for name, is_other in profiles.items() if is_other)
+    return Schedulers(by_name, by_lease, {}, missing, others)
+
+
+def _names(metadata: Manifest, annotation: str) -> list[str]:
+    """Return the names that an annotation of a Lease lists."""
+    written = str(mapping(metadata.get("annotations")).get(annotation) or "")
+    return [name.strip() for name in written.split(",") if name.strip()]
 
 
 def _of_lease(name: str, lease: Manifest, now: datetime) -> SchedulerShown:
@@ -119,13 +131,16 @@ def _of_lease(name: str, lease: Manifest, now: datetime) -> SchedulerShown:
 
 
 def seen_in_bindings(bindings: Iterable[Binding]) -> list[SchedulerShown]:
-    """Return the schedulers that have left a condition on bindings, with the time of the last one."""
+    """Return the schedulers that have left a condition on bindings, with the time of the last one.
+
+    A condition about an earlier generation may be that of another scheduler: a change of the name is a new generation.
+    """
     last: dict[str, str] = {}
-    for each in bindings:
-        condition = each.status.condition(SCHEDULED_CONDITION)
-        if condition is not None:
+    for binding in bindings:
+        condition = binding.status.condition(SCHEDULED_CONDITION)
+        if condition is not None and binding.status.scheduler_observed_generation in (0, binding.generation):
             at = str(condition.get("lastTransitionTime") or "")
-            name = each.spec.responsible_scheduler
+            name = binding.spec.responsible_scheduler
             last[name] = max(last.get(name, ""), at)
     return [
         SchedulerShown(name, SchedulerStatus.SEEN, "it has decided about another binding", at)

@@ -2,17 +2,37 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-import orjson
-
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler_plugins.registry import REASONS
 
 Manifest = Mapping[str, Any]
+
+_CLUSTER_SCOPED: Final = frozenset(
+    {
+        CLUSTER,
+        CLUSTER_PROPAGATION_POLICY,
+        "ClusterResourceBinding",
+        "ClusterRole",
+        "ClusterRoleBinding",
+        "CustomResourceDefinition",
+        "IngressClass",
+        "Namespace",
+        "PersistentVolume",
+        "PriorityClass",
+        "RuntimeClass",
+        "StorageClass",
+        "ValidatingWebhookConfiguration",
+        "MutatingWebhookConfiguration",
+    }
+)
+
 
 _MESSAGE: Final = 300
 """Characters of a stored message in a sentence."""
@@ -60,14 +80,6 @@ def age(seconds: float) -> str:
     return f"{seconds:.0f} s"
 
 
-def content_of(value: object) -> bytes:
-    """Return a part of a manifest as JSON with sorted keys, for comparisons."""
-    try:
-        return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
-    except TypeError:  # numbers beyond 64 bits
-        return json.dumps(value, sort_keys=True, default=str).encode()
-
-
 def mapping(value: object) -> Mapping[str, Any]:
     """Return a mapping, an empty one for any other value."""
     return value if isinstance(value, Mapping) else {}
@@ -99,14 +111,52 @@ def value_at(manifest: Mapping[str, Any] | None, *path: str) -> Any:
     return found
 
 
-_IN_TREE: Final = (
-    "cluster(s) did not have",
-    "cluster(s) did not match",
-    "cluster(s) had untolerated taint",
-    "cluster(s) is in the process of eviction",
-    "cluster(s) did not satisfy",
-)
-"""How the reasons of Karmada's own filters begin; the taints and properties follow."""
+def integer_at(manifest: Manifest, name: str) -> int | None:
+    """Return an integer in a manifest, None if it is missing or something else."""
+    value = manifest.get(name)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def part(manifest: Manifest, *path: str) -> Mapping[str, Any]:
+    """Return an object in a manifest; empty if it is missing or something else."""
+    return mapping(value_at(manifest, *path))
+
+
+def text_of(manifest: Manifest, *path: str) -> str:
+    """Return a text in a manifest, "" if it is missing or something else."""
+    value = part(manifest, *path[:-1]).get(path[-1])
+    return value if isinstance(value, str) else ""
+
+
+def is_namespaced(kind: str) -> bool:
+    """Return whether objects of a kind have a namespace; of unknown kinds, they are taken to have one."""
+    return kind not in _CLUSTER_SCOPED
+
+
+def binding_key(manifest: Manifest) -> BindingKey:
+    """Return the key of a binding."""
+    return BindingKey(*_names(manifest))
+
+
+def policy_key(manifest: Manifest) -> PolicyKey:
+    """Return the key of a policy."""
+    return PolicyKey(*_names(manifest))
+
+
+def _names(manifest: Manifest) -> tuple[str, str, str]:
+    """Return kind, namespace and name; "" as the namespace of what has none."""
+    kind, metadata = text_of(manifest, "kind"), part(manifest, "metadata")
+    namespace = str(metadata.get("namespace") or "") if is_namespaced(kind) else ""
+    return kind, namespace, str(metadata.get("name") or "")
+
+
+def with_namespace(manifest: Manifest, namespace: str) -> Manifest:
+    """Return a manifest of a namespaced kind with a namespace, as kubectl adds it."""
+    metadata = part(manifest, "metadata")
+    if metadata.get("namespace") or not is_namespaced(text_of(manifest, "kind")):
+        return manifest
+    return {**manifest, "metadata": {**metadata, "namespace": namespace}}
+
 
 _REFUSALS: Final = re.compile(r"clusters are available: (?P<refusals>.*)", re.DOTALL)
 _REFUSAL: Final = re.compile(r",\s+(?=\d+ )")
@@ -128,4 +178,4 @@ def foreign_refusals(message: str) -> list[Refused]:
     found = _REFUSALS.search(message)
     parts = _REFUSAL.split(found["refusals"]) if found is not None else ()
     refused = [Refused(*each.strip().rstrip(".").partition(" ")[::2]) for each in parts]
-    return [each for each in refused if each.number.isdecimal() and not each.reason.startswith(_IN_TREE)]
+    return [each for each in refused if each.number.isdecimal() and not each.reason.startswith(REASONS)]

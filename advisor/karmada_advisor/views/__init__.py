@@ -1,1 +1,1 @@
-"""Writes explanations as text, JSON and YAML."""
+"""Answers as parts of documents, and the formats in which they are written."""

@@ -1,22 +1,24 @@
-"""An explanation as headings, paragraphs, lists and tables: what Markdown and HTML have in common."""
+"""The parts of an answer, of which every format is written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
-from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.trace_model import ClusterRow
-from karmada_advisor.views.state import ROW_HEADING, answer, row_cells, shows_rows, would_be
-from karmada_advisor.views.text import provenance_text
-from karmada_advisor.views.text_tables import combination_cells
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 
 class Heading(Struct, frozen=True):
-    """A heading; the first one of a document is its title."""
+    """A heading; the first one of a document is its title.
+
+    Attributes:
+        text: The words.
+        anchor: The target of links; "" for none.
+    """
 
     text: str
+    anchor: str = ""
 
 
 class Paragraph(Struct, frozen=True):
@@ -27,141 +29,191 @@ class Paragraph(Struct, frozen=True):
 
 
 class Items(Struct, frozen=True):
-    """A list; each item has a part in bold (which may be empty) and a text."""
+    """A list: of each item a part in bold (which may be empty), a text, and a list below it."""
 
-    items: Sequence[tuple[str, str]]
+    items: Sequence[tuple[str, str, Sequence[str]]]
+
+
+class Cell(Struct, frozen=True):
+    """A cell of a table that is more than its text.
+
+    Attributes:
+        text: The text.
+        is_strong: Whether it is shown in bold.
+        link: A target; "" for none.
+        title: The text in words, for a cell with signs; "" if it needs none.
+        shade: A class of colours; "" for none.
+    """
+
+    text: str
+    is_strong: bool = False
+    link: str = ""
+    title: str = ""
+    shade: str = ""
 
 
 class Table(Struct, frozen=True):
     """A table.
 
     Attributes:
-        caption: What it shows.
-        align: One character per column, ``>`` for right.
+        heading: The names of the columns; empty for a table without heading.
+        rows: The cells.
+        align: One character per column, ``>`` for right; "" for left.
+        caption: What it shows; a text has none.
         more: Rows that are left out.
+        indent: Columns before each line of a text.
+        optional: Columns that a text leaves out if it is too narrow, in this order.
+        spilling: A column whose cells may cover empty cells to their right in a text; -1 for none.
+        kind: A class of tables; "" for those that look like the others.
     """
 
-    caption: str
-    heading: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    heading: Sequence[str | Cell]
+    rows: Sequence[Sequence[str | Cell]]
     align: str = ""
+    caption: str = ""
     more: int = 0
+    indent: int = 0
+    optional: Sequence[int] = ()
+    spilling: int = -1
+    kind: str = ""
 
 
-Block = Heading | Paragraph | Items | Table
+class Line(Struct, frozen=True):
+    """A sentence of a text.
+
+    Attributes:
+        text: The sentence, or its parts with their colours; the colours end with the first line.
+        colour: The colour of all lines; "" for none.
+        hang: Columns before the lines after the first; None for two more than the first has, and four after a mark.
+        breaks: Whether it is wrapped.
+        continues: Whether it ends the sentence before it, which is too long for one line.
+    """
+
+    text: str | Sequence[tuple[str, str]]
+    colour: str = ""
+    hang: int | None = None
+    breaks: bool = True
+    continues: bool = False
 
 
-def document_of(explanation: Explanation, *, rows: int) -> Iterator[Block]:
-    """Yield the parts of an explanation, the answer first.
+class Details(Struct, frozen=True):
+    """Parts of a text that a document shows when they are asked for.
+
+    Attributes:
+        summary: What they are, in a document.
+        blocks: The parts.
+        lead: The line before them in a text; "" for none.
+    """
+
+    summary: str
+    blocks: Sequence[TextBlock]
+    lead: str = ""
+
+
+class Written(Struct, frozen=True):
+    """Lines of a text that are written already, for a part that is narrower than the others."""
+
+    lines: Sequence[str]
+    indent: int = 0
+
+
+class Case(Struct, frozen=True):
+    """A test case of a report for CI.
+
+    Attributes:
+        group: What the case belongs to, as CI systems group cases.
+        name: Its name in the group.
+        outcome: ``failure``, ``error`` or ``skipped``; "" if it passed.
+        message: Why, in a line.
+        lines: What there is to know about a failure or an error.
+        facts: Further attributes, such as the line in a file.
+    """
+
+    group: str
+    name: str
+    outcome: str = ""
+    message: str = ""
+    lines: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+class Suite(Struct, frozen=True):
+    """Test cases, and further attributes of them together."""
+
+    name: str
+    cases: Sequence[Case]
+    facts: Mapping[str, str] = field(default_factory=dict)
+
+
+Block = Heading | Paragraph | Items | Table | Details
+"""A part of a document for tickets and pull requests."""
+
+TextBlock = str | Line | Table | Details | Written
+"""A part of a text for a terminal; a string is a line without colours."""
+
+Section = Iterable[TextBlock]
+"""Parts of a text without blank lines between them."""
+
+_GAP: Final = re.compile(" {2,}")
+
+
+def document_of(title: str, sections: Iterable[Section]) -> Iterator[Block]:
+    """Yield a text as the parts of a document: indented lines are items of lists, and those further in are below these.
 
     Args:
-        explanation: The explanation.
-        rows: The most rows of a table.
+        title: The first heading.
+        sections: Of a text that is not wrapped.
     """
-    binding = explanation.binding
-    state = explanation.state
-    yield Heading(f"{binding}: {state.words.lower()}")
-    yield Paragraph(answer(state, partial(_listed, limit=rows)), state.words)
-    if next_text := would_be(explanation, partial(_listed, limit=rows)):
-        yield Paragraph(next_text)
-    if binding.policy is not None:
-        yield Paragraph(str(binding.policy), "Policy")
-    yield Paragraph(provenance_text(explanation), "Source")
-    if shows_rows(state.rows):
-        yield Table("What runs", ROW_HEADING, [row_cells(each) for each in state.rows[:rows]], " > >")
-    if explanation.causes:
-        yield Heading("Causes")
-        yield Items([(each.code, each.text) for each in explanation.causes])
-    if explanation.remedies:
-        yield Table(
-            "Any one of these changes places it; each was verified by deciding again",
-            ("Side", "Object", "Change", "Result", "To consider"),
-            [
-                (
-                    each.side,
-                    each.subject,
-                    each.change,
-                    _listed([*map(str, each.result)], rows),
-                    " ".join([*(edit.instead for edit in each.edits if edit.instead), each.caution]).strip(),
-                )
-                for each in explanation.remedies
-            ],
-        )
-    yield from _steps(explanation, rows)
-    remarks = [("warning", each) for each in explanation.warnings]
-    remarks += [
-        ("defect of this explanation", f"{each.trace} {each.place}: {each.ours} and {each.decision} differ")
-        for each in explanation.mismatches
-    ]
-    remarks += [("note", each) for each in explanation.notes]
-    if remarks:
-        yield Items(remarks)
+    yield Heading(title)
+    for section in sections:
+        yield from blocks_of(section)
 
 
-def _steps(explanation: Explanation, rows: int) -> Iterator[Block]:
-    if explanation.funnel:
-        yield Table(
-            "Steps",
-            ("Step", "Before", "After", "What happened", "Decisive"),
-            [
-                (
-                    each.name,
-                    f"{each.before:,}",
-                    "" if each.after is None else f"{each.after:,}",
-                    each.text,
-                    "decisive" if each.decisive else "",
-                )
-                for each in explanation.funnel
-            ],
-            " >>",
-        )
-    if explanation.refusals:
-        yield Table(
-            "Refusals, by the first plugin that refuses each cluster",
-            ("Clusters", "Plugin", "Reason", "Names"),
-            [
-                (f"{each.count:,}", each.plugin, each.reason, _listed(each.names, rows))
-                for each in explanation.refusals
-            ],
-            ">",
-        )
-    passing = [each for each in explanation.clusters if not each.refusals]
-    if passing:
-        shown = sorted(passing, key=lambda row: not row.is_target)[:rows]
-        yield Table(
-            "Clusters that pass the filters",
-            ("Cluster", "Score", "Available replicas", "Limited by", "Selected", "Replicas"),
-            [_cluster(each) for each in passing if each in shown],
-            " >>  >",
-            len(passing) - len(shown),
-        )
-    trace = explanation.selection
-    if trace is not None and trace.combinations:
-        yield Table(
-            "Sets of regions",
-            ("Regions", "Clusters", "Weight", "Result"),
-            [combination_cells(each) for each in trace.combinations],
-            " >>",
-            max(0, trace.more_combinations),
-        )
+def blocks_of(section: Section) -> Iterator[Block]:
+    """Yield the parts of a text as parts of a document."""
+    items, outer = list[tuple[str, str, list[str]]](), 0
+    for block in section:
+        if isinstance(block, str | Line):
+            line = Line(block) if isinstance(block, str) else block
+            whole = line.text if isinstance(line.text, str) else "".join(part for part, _ in line.text)
+            depth = len(whole) - len(whole.lstrip())
+            if items and line.continues:
+                lead, text, below = items[-1]
+                items[-1] = lead, f"{text} {whole.strip()}", below
+                continue
+            if items and depth > outer:
+                items[-1][2].append(" ".join(filter(None, _led(line))))
+                continue
+            if depth:
+                items.append((*_led(line), []))
+                outer = depth
+                continue
+        if items:
+            yield Items(items)
+            items = []
+        if isinstance(block, str | Line):
+            lead, text = _led(line)
+            yield Paragraph(text, lead)
+        elif not isinstance(block, Written):
+            yield block
+    if items:
+        yield Items(items)
 
 
-def _cluster(row: ClusterRow) -> tuple[str, ...]:
-    capacity = row.capacity
-    limit = "" if capacity is None else f"{capacity.limited_by} {capacity.free} free".strip()
-    selected = {None: "", True: "yes", False: f"no: {row.not_selected_because}"}[row.selected]
-    return (
-        row.name,
-        str(row.score),
-        "" if capacity is None else f"{capacity.available:,}",
-        limit if capacity is not None and capacity.limited_by else "",
-        selected,
-        f"{row.replicas:,}" if row.replicas else "",
-    )
+def _led(line: Line) -> tuple[str, str]:
+    """Return a line as its beginning, if that has a colour, and the rest; wide gaps are points."""
+    spans = [(line.text, line.colour)] if isinstance(line.text, str) else list(line.text)
+    first = next((number for number, (part, _) in enumerate(spans) if part.strip()), 0)
+    lead, colour = spans[first]
+    rest = "".join(part for part, _ in spans[first + 1 :])
+    if not colour:
+        lead, rest = "", lead + rest
+    elif rest.startswith(":"):
+        lead, rest = f"{lead}:", rest[1:]
+    lead, rest = (_GAP.sub(" \u00b7 ", part.replace("\xa0", " ").strip()) for part in (lead, rest))
+    return lead, rest
 
 
-def _listed(names: Sequence[str], limit: int) -> str:
-    """Return names, those beyond the limit as their number."""
-    if len(names) <= limit:
-        return ", ".join(names)
-    return f"{', '.join(names[:limit])} and {len(names) - limit:,} more"
+def text_of(cell: str | Cell) -> str:
+    """Return the text of a cell."""
+    return cell if isinstance(cell, str) else cell.text

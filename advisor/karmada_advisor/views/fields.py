@@ -1,4 +1,4 @@
-"""Explanations as JSON values, for ``-o json`` and ``-o yaml``: every field, camelCase, nothing cut."""
+"""Answers as JSON values, for ``-o json`` and ``-o yaml``: every field, camelCase, nothing cut."""
 
 from __future__ import annotations
 
@@ -6,45 +6,22 @@ import json
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 import yaml
 
-from karmada_advisor.explain.model import API_VERSION, Cause, Explanation
-from karmada_advisor.explain.trace_model import Refusal
-from karmada_advisor.state.model import BindingState
+from karmada_advisor.explain.model import Cause
+from karmada_advisor.state.model import API_VERSION, BindingState
 from karmada_advisor.views.state import headline
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.structs import Struct
-
-if TYPE_CHECKING:  # a command has the class of its own document already, and needs none of the others
-    from karmada_advisor.explain.overview import ExplanationSummary
-    from karmada_advisor.placement_tests.report_model import PlacementTestReport
-    from karmada_advisor.plan.model import Plan
-    from karmada_advisor.rebalance.model import RebalanceProposal
-    from karmada_advisor.survive.model import SurvivalReport
-    from karmada_advisor.whynot.model import WhyNot
-    from karmada_advisor.whynot.reverse import WhyNotCluster
-
-    Document = (
-        Explanation
-        | ExplanationSummary
-        | PlacementTestReport
-        | Plan
-        | RebalanceProposal
-        | SurvivalReport
-        | WhyNot
-        | WhyNotCluster
-    )
-    """What a command prints as one JSON document; its ``kind`` is the name of the class."""
-
 
 _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
 
 
 def document_fields(found: Struct) -> dict[str, Any]:
-    """Return a document as ``-o json`` prints it, and ``/v1`` of the page; ``rebalance`` adds its manifests."""
+    """Return an answer as ``-o json`` prints it, and ``/v1`` of the page; its ``kind`` is the name of the class."""
     return {"apiVersion": API_VERSION, "kind": type(found).__name__, **fields_of(found)}
 
 
@@ -58,21 +35,14 @@ def fields_of(value: Any) -> Any:
         return cause_fields(value)
     if isinstance(value, BindingState):
         return {"headline": headline(value), **_fields_of_struct(value)}
-    if isinstance(value, Refusal):
-        return {
-            "plugin": value.plugin,
-            "reason": value.reason,
-            "short": value.short,
-            "count": value.count,
-            "names": list(value.names),
-        }
     if isinstance(value, Struct):
         return _fields_of_struct(value)
     if isinstance(value, Mapping):
-        return {str(key): fields_of(each) for key, each in value.items()}
+        return {str(key): fields_of(found) for key, found in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return [fields_of(each) for each in value]
-    return value
+        return [fields_of(item) for item in value]
+    # Evidence of a plugin can be anything.
+    return value if isinstance(value, str | int | float) else str(value)
 
 
 def _fields_of_struct(value: Any) -> dict[str, Any]:

@@ -1,46 +1,49 @@
-"""The report about placement tests as JUnit XML, which CI systems read."""
+"""Test cases as JUnit XML, which CI systems read."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
 from xml.etree import ElementTree as ET
 
-from karmada_advisor.placement_tests.report_model import CaseOutcome, CaseResult, PlacementTestReport
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.placement_tests_text import case_lines, problem_lines
-from karmada_advisor.views.xml_elements import add_text, document, element
+from karmada_advisor.views.document import Case, Suite
+from karmada_advisor.views.text import printable
+
+_FORBIDDEN: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
-def junit_xml(report: PlacementTestReport) -> bytes:
-    """Return one ``testsuite`` for each file in ``testsuites``; characters that XML does not have are question marks."""
-    counts = {"tests": report.passed + report.failed + report.skipped + report.not_run}
-    counts |= {"failures": report.failed, "errors": report.not_run, "skipped": report.skipped}
-    root = element(None, "testsuites", time=f"{report.seconds:.3f}", **{k: str(v) for k, v in counts.items()})
-    for file in report.files:
-        suite = element(
-            root,
-            "testsuite",
-            name=file.name,
-            file=file.path,
-            tests=str(len(file.cases) or 1),
-            failures=str(file.count(CaseOutcome.FAILED)),
-            errors=str(int(bool(file.problems))),
-            skipped=str(file.count(CaseOutcome.SKIPPED)),
-            time=f"{file.seconds:.3f}",
-        )
-        if file.problems:
-            case = element(suite, "testcase", classname=file.path, name="the file can be run", time="0.000")
-            add_text(case, "error", str(file.problems[0]), problem_lines(file, Style()))
-        for each in file.cases:
-            _add_case(suite, file.path, each)
-    return document(root)
+def junit(suites: Sequence[Suite], **facts: str) -> bytes:
+    """Return one ``testsuite`` for each suite in ``testsuites``; characters that XML does not have are question marks.
+
+    Args:
+        suites: The test cases.
+        facts: Attributes of all of them together.
+    """
+    every = [case for suite in suites for case in suite.cases]
+    root = _element(None, "testsuites", facts | _counts(every))
+    for suite in suites:
+        parent = _element(root, "testsuite", {"name": suite.name, **suite.facts, **_counts(suite.cases)})
+        for case in suite.cases:
+            element = _element(parent, "testcase", {"classname": case.group, "name": case.name, **case.facts})
+            if case.outcome:
+                text = "\n".join(printable(line) for line in case.lines)
+                _element(element, case.outcome, {"message": case.message}).text = _allowed(text)
+    document: bytes = ET.tostring(root, encoding="utf-8", xml_declaration=True)
+    return document + b"\n"
 
 
-def _add_case(suite: ET.Element, path: str, case: CaseResult) -> None:
-    made = element(
-        suite, "testcase", classname=path, name=case.name, line=str(case.line), time=f"{case.seconds:.3f}"
-    )
-    if case.outcome is CaseOutcome.SKIPPED:
-        element(made, "skipped", message=case.skip)
-    elif case.outcome is CaseOutcome.FAILED:
-        keys = ", ".join(each.key for each in case.failures)
-        add_text(made, "failure", f"does not hold: {keys}", case_lines(path, case, Style()))
+def _counts(cases: Sequence[Case]) -> dict[str, str]:
+    counts = Counter(case.outcome for case in cases)
+    names = {"failures": "failure", "errors": "error", "skipped": "skipped"}
+    return {"tests": str(len(cases)), **{name: str(counts[outcome]) for name, outcome in names.items()}}
+
+
+def _element(parent: ET.Element | None, tag: str, attributes: dict[str, str]) -> ET.Element:
+    found = {key: _allowed(text) for key, text in attributes.items()}
+    return ET.Element(tag, found) if parent is None else ET.SubElement(parent, tag, found)
+
+
+def _allowed(text: str) -> str:
+    return _FORBIDDEN.sub("?", text)

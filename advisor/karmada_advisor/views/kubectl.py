@@ -26,8 +26,8 @@ _OF_BINDING: Final = ("/spec/suspension",)
 
 
 def resource_name(kind: str, name: str) -> str:
-    """Return an object as ``kubectl -o name`` does: ``resourcebinding.work.karmada.io/web-deployment``."""
-    return f"{kind.lower()}.{_GROUPS[kind]}/{name}"
+    """Return an object as ``kubectl -o name`` does: ``resourcebinding.work.karmada.io/web-deployment``, ``deployment/web``."""
+    return f"{kind.lower()}.{_GROUPS[kind]}/{name}" if kind in _GROUPS else f"{kind.lower()}/{name}"
 
 
 def patch_command(
@@ -45,7 +45,7 @@ def patch_command(
         patch: The operations of RFC 6902.
         policy: The policy that claims the binding; None without one.
     """
-    paths = [str(each.get("path", "")) for each in patch]
+    paths = [str(operation.get("path", "")) for operation in patch]
     if kind in _BINDINGS and not all(path.startswith(_OF_BINDING) for path in paths):
         if policy is None or not all(path.startswith(_PLACEMENT) for path in paths):
             return ""
@@ -54,5 +54,7 @@ def patch_command(
         return ""
     words = ["kubectl", "patch", f"{kind.lower()}.{_GROUPS[kind]}", name]
     words += ["--namespace", namespace] if namespace else []
-    operations = json.dumps([dict(each) for each in patch], ensure_ascii=False, separators=(", ", ": "))
+    operations = json.dumps(
+        [dict(operation) for operation in patch], ensure_ascii=False, separators=(", ", ": ")
+    )
     return shlex.join([*words, "--type=json", f"--patch={operations}"])

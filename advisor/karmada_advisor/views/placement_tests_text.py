@@ -1,16 +1,22 @@
-"""The report about placement tests as text: one line for a file, below it what fails, and how that was decided."""
+"""The report about placement tests as text, test cases, and annotations of GitHub: one line for a file, below it what fails, and how that was decided."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Sequence
+from functools import partial
+from itertools import groupby, zip_longest
+from os.path import relpath
+from pathlib import Path
 from shlex import quote
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.placement_tests.report_model import (
+from karmada_advisor.views.document import Case, Line, Section, Suite, Table, TextBlock, Written
+from karmada_advisor.views.explanation_text import asked_text, explanation_sections, funnel
+from karmada_advisor.views.text import Style, lines, printable, text
+from karmada_advisor.whatif.placement_tests.report_model import (
     OWN_UID,
     CaseOutcome,
     CaseResult,
@@ -18,8 +24,6 @@ from karmada_advisor.placement_tests.report_model import (
     FileResult,
     PlacementTestReport,
 )
-from karmada_advisor.views.layout import Style, printable, table
-from karmada_advisor.views.text import asked_text, explanation_text, funnel_lines
 from karmada_scheduler.structs import replace
 
 _KEY_WIDTH: Final = 13
@@ -43,56 +47,53 @@ def report_text(
         quiet: Whether to leave out the files that pass.
         explains: Whether to write the whole explanation of each failure.
     """
-    lines: list[str] = []
-    for each in report.files:
-        if not quiet or each.problems or each.count(CaseOutcome.FAILED):
-            lines += _file(each, style, verbose=verbose, explains=explains)
-    return "\n".join([*lines, *([""] if lines else []), *_end(report, style)]) + "\n"
+    shown = [file for file in report.files if not quiet or file.problems or file.count(CaseOutcome.FAILED)]
+    files = [block for file in shown for block in _file(file, style, verbose=verbose, explains=explains)]
+    return text([files, [_end(report, style)]], style)
 
 
-def _file(file: FileResult, style: Style, *, verbose: bool, explains: bool) -> Iterator[str]:
+def _file(file: FileResult, style: Style, *, verbose: bool, explains: bool) -> Iterator[TextBlock]:
     if file.problems:
-        yield f"{style.paint('ERROR', 'red')} {printable(file.path)}"
-        yield from problem_lines(file, style)
+        yield Line([("ERROR", "red"), (f" {file.path}", "")], breaks=False)
+        yield from _problems(file)
         return
     failed, skipped = file.count(CaseOutcome.FAILED), file.count(CaseOutcome.SKIPPED)
-    word = style.paint("FAIL", "red") if failed else style.paint("PASS", "green")
     parts = [counted(len(file.cases), "case")]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{skipped} skipped"] if skipped else []
     fleet = ""
     if not failed:
-        policies = f"{file.policies} {'policy' if file.policies == 1 else 'policies'}"
+        policies = counted(file.policies, "policy", "policies")
         fleet = f"   {counted(file.clusters, 'cluster')}, {policies}, {counted(file.workloads, 'workload')}"
-    yield f"{word}  {printable(file.path)}   {', '.join(parts)}{fleet}"
-    for note in file.notes:
-        yield from style.wrap(f"  note: {printable(note)}", indent="    ")
+    word = ("FAIL", "red") if failed else ("PASS", "green")
+    yield Line([word, (f"  {file.path}   {', '.join(parts)}{fleet}", "")], breaks=False)
+    yield from (f"  note: {note}" for note in file.notes)
     for case in file.cases:
         if case.outcome is CaseOutcome.FAILED:
-            yield from case_lines(file.path, case, style, explains=explains)
+            yield from _case(file.path, case, style, explains=explains)
         elif verbose:
             end = f": skipped, {case.skip}" if case.skip else ""
-            yield printable(f"  {case.outcome.value:<7} {file.path}:{case.line}: {case.name}{end}")
+            yield Line(f"  {case.outcome.value:<7} {file.path}:{case.line}: {case.name}{end}", breaks=False)
 
 
-def problem_lines(file: FileResult, style: Style) -> list[str]:
-    """Return why a file is not run."""
-    lines: list[str] = []
+def _problems(file: FileResult) -> Iterator[TextBlock]:
+    """Yield why a file is not run."""
     for problem in file.problems:
-        lines += style.wrap(printable(f"  {problem}"), indent="    ")
-        lines += [f"    {printable(each)}" for each in problem.excerpt]
-    return lines
+        yield f"  {problem}"
+        yield from (Line(f"    {excerpt}", breaks=False) for excerpt in problem.excerpt)
 
 
-def case_lines(path: str, case: CaseResult, style: Style, *, explains: bool = False) -> list[str]:
-    """Return what does not hold in a case, and how that was decided."""
-    lines = style.wrap(printable(f"  {path}:{case.line}: {case.name}"), indent="    ")
-    for (workload, step), failures in groupby(case.failures, lambda each: (each.workload, each.step)):
-        lines += _workload(workload, step, list(failures), style, explains=explains)
-    if not explains and any(each.explanation is not None for each in case.failures):
-        pattern = "".join(f"\\{each}" if each in _SPECIAL else each for each in case.name)
-        lines.append(printable(f"    more: karmada-pyscheduler test {path} --run {quote(pattern)} --explain"))
-    return lines
+def _case(path: str, case: CaseResult, style: Style, *, explains: bool = False) -> Iterator[TextBlock]:
+    """Yield what does not hold in a case, and how that was decided."""
+    yield f"  {path}:{case.line}: {case.name}"
+    for (workload, step), failures in groupby(
+        case.failures, lambda failure: (failure.workload, failure.step)
+    ):
+        yield from _workload(workload, step, list(failures), style, explains=explains)
+    if not explains and any(failure.explanation is not None for failure in case.failures):
+        pattern = "".join(f"\\{character}" if character in _SPECIAL else character for character in case.name)
+        more = f"    more: karmada-pyscheduler test {path} --run {quote(pattern)} --explain"
+        yield Line(more, breaks=False)
 
 
 _SPECIAL: Final = frozenset(".^$*+?{}[]\\|()")
@@ -100,75 +101,68 @@ _SPECIAL: Final = frozenset(".^$*+?{}[]\\|()")
 
 def _workload(
     workload: str, step: str, failures: Sequence[ExpectationFailure], style: Style, *, explains: bool
-) -> Iterator[str]:
+) -> Iterator[TextBlock]:
     explanation = failures[0].explanation
     if step:
-        yield from style.wrap(printable(f"    {step} (line {failures[0].line})"), indent="      ")
+        yield f"    {step} (line {failures[0].line})"
     if workload:
         parts = [workload]
         if explanation is not None:
             parts.append(asked_text(explanation))
             if explanation.binding.policy is not None:
                 parts.append(f"policy {explanation.binding.policy}")
-        yield printable(f"    {'   '.join(parts)}")
-    for each in failures:
-        yield from _failure(each, style)
+        yield Line(f"    {'   '.join(parts)}", breaks=False)
+    for failure in failures:
+        yield from _failure(failure, style)
     if explanation is not None:
-        yield from _explained(explanation, style, explains=explains)
+        yield _explained(explanation, style, explains=explains)
 
 
-def _explained(explanation: Explanation, style: Style, *, explains: bool) -> Iterator[str]:
+def _explained(explanation: Explanation, style: Style, *, explains: bool) -> Written:
     narrow = replace(style, width=max(40, style.width - 4))
     if explains:
-        lines: Iterable[str] = explanation_text(explanation, narrow).splitlines()
-    else:
-        lines = [each.removeprefix("  ") for each in funnel_lines(explanation, narrow)]
-        if not lines:
-            lines = [f"{each.code}: {each.text}" for each in explanation.causes[:3]]
-    yield from (printable(f"    {each}").rstrip() if not style.colour else f"    {each}" for each in lines)
+        return Written(text(explanation_sections(explanation, narrow), narrow).splitlines(), 4)
+    narrow = replace(style, width=max(40, style.width - 6))
+    steps: Section = [*funnel(explanation, narrow, depth=0)]
+    causes = [Line(f"{cause.code}: {cause.text}", breaks=False) for cause in explanation.causes[:3]]
+    return Written([*lines(steps or causes, narrow)], 4)
 
 
-def _failure(failure: ExpectationFailure, style: Style) -> Iterator[str]:
+def _failure(failure: ExpectationFailure, style: Style) -> Iterator[TextBlock]:
     left = [failure.key, f"line {failure.line}" if failure.line else ""]
-    right = list(_difference(failure, style))
-    for index in range(max(len(right), 2 if left[1] else 1)):
-        head = left[index] if index < len(left) else ""
-        line = right[index] if index < len(right) else ""
-        yield printable(f"      {head:<{_KEY_WIDTH - 2}}  {line}").rstrip()
+    for head, line in zip_longest(left if left[1] else left[:1], _difference(failure, style), fillvalue=""):
+        yield Line(f"      {head:<{_KEY_WIDTH - 2}}  {line}".rstrip(), breaks=False)
 
 
 def failure_text(failure: ExpectationFailure, style: Style) -> str:
     """Return one failure: of which workload, after which event, and the difference."""
-    head = " ".join(each for each in (failure.workload, failure.key) if each)
+    head = " ".join(part for part in (failure.workload, failure.key) if part)
     step = f", {failure.step}" if failure.step else ""
     return "\n".join([f"{head}{step}", *_difference(failure, style)])
 
 
 def _difference(failure: ExpectationFailure, style: Style) -> Iterator[str]:
+    """Yield what was expected, and what it was instead."""
     width = replace(style, width=max(40, style.width - _KEY_WIDTH - 6))
-    if not failure.table:
-        if failure.key.startswith("that"):
-            listed = [failure.expected] if isinstance(failure.expected, str) else failure.expected
-            yield from (line for each in listed for line in width.wrap(each))
-        elif failure.expected is not None:
-            got = "nothing" if failure.got is None else shown_value(failure.got)
-            yield from width.wrap(f"expected {shown_value(failure.expected)}, got {got}")
-        yield from width.wrap(failure.text) if failure.text else ()
-        return
-    results = len(failure.table[0].got)
-    names = _UIDS if failure.text == OWN_UID else range(1, results + 1)
-    heading = ["CLUSTER", "EXPECTED", *(["GOT"] if results == 1 else [f"GOT ({each})" for each in names])]
-    by_name = not isinstance(failure.expected, dict)
-    rows = [
-        [
-            each.name,
-            _count(each.expected, by_name=by_name),
-            *(_count(got, by_name=by_name) for got in each.got),
-        ]
-        for each in failure.table
-    ]
-    yield from table(heading, rows, width, align=" >" + ">" * results)
-    yield from width.wrap(failure.text) if failure.text else ()
+    yield from lines(_compared(failure), width)
+
+
+def _compared(failure: ExpectationFailure) -> Iterator[TextBlock]:
+    if failure.table:
+        results = len(failure.table[0].got)
+        names = _UIDS if failure.text == OWN_UID else range(1, results + 1)
+        got = ["GOT"] if results == 1 else [f"GOT ({name})" for name in names]
+        shown = partial(_count, by_name=not isinstance(failure.expected, dict))
+        rows = [(row.name, shown(row.expected), *map(shown, row.got)) for row in failure.table]
+        yield Table(("CLUSTER", "EXPECTED", *got), rows, " >" + ">" * results)
+    elif failure.key.startswith("that"):
+        listed = [failure.expected] if isinstance(failure.expected, str) else failure.expected
+        yield from (Line(expression, hang=0) for expression in listed)
+    elif failure.expected is not None:
+        instead = "nothing" if failure.got is None else shown_value(failure.got)
+        yield Line(f"expected {shown_value(failure.expected)}, got {instead}", hang=0)
+    if failure.text:
+        yield Line(failure.text, hang=0)
 
 
 def _count(replicas: int | None, *, by_name: bool) -> str:
@@ -182,17 +176,85 @@ def shown_value(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-def _end(report: PlacementTestReport, style: Style) -> Iterator[str]:
+def _end(report: PlacementTestReport, style: Style) -> Line:
     parts = [f"{report.passed} passed"]
     parts += [f"{report.failed} failed"] if report.failed else []
     parts += [f"{report.skipped} skipped"] if report.skipped else []
     parts += [f"{counted(report.not_run, 'file')} not run"] if report.not_run else []
-    text = f"{', '.join(parts)} in {report.seconds:.2f} s."
+    end = f"{', '.join(parts)} in {report.seconds:.2f} s."
     if report.other_files:
-        text += f" {counted(report.other_files, 'file')} of another kind."
+        end += f" {counted(report.other_files, 'file')} of another kind."
     if report.idle_policies:
-        names = style.fold(report.idle_policies)
-        text += f" No case has a workload of {names}."
+        end += f" No case has a workload of {style.fold(report.idle_policies)}."
     elif report.idle_policies is not None and not report.not_run:
-        text += " Every policy claims a workload of a case."
-    yield from style.wrap(printable(text))
+        end += " Every policy claims a workload of a case."
+    return Line(end, hang=0)
+
+
+def report_suites(report: PlacementTestReport) -> list[Suite]:
+    """Return the test cases of each file; a file that is not run is a case with an error."""
+    return [_suite(file) for file in report.files]
+
+
+def _suite(file: FileResult) -> Suite:
+    cases = [_test_case(file.path, case) for case in file.cases]
+    if file.problems:
+        problems = [*lines(_problems(file), Style())]
+        message = str(file.problems[0])
+        cases = [Case(file.path, "the file can be run", "error", message, problems, {"time": "0.000"})]
+    return Suite(file.name, cases, {"file": file.path, "time": f"{file.seconds:.3f}"})
+
+
+def _test_case(path: str, case: CaseResult) -> Case:
+    found = Case(path, case.name, facts={"line": str(case.line), "time": f"{case.seconds:.3f}"})
+    if case.outcome is CaseOutcome.SKIPPED:
+        return replace(found, outcome="skipped", message=case.skip)
+    if case.outcome is not CaseOutcome.FAILED:
+        return found
+    message = f"does not hold: {', '.join(failure.key for failure in case.failures)}"
+    return replace(
+        found, outcome="failure", message=message, lines=[*lines(_case(path, case, Style()), Style())]
+    )
+
+
+def github_annotations(report: PlacementTestReport) -> str:
+    """Return one ``::error`` for each failure; paths are relative to the root of the repository."""
+    return "".join(f"{line}\n" for line in _annotations(report))
+
+
+def _annotations(report: PlacementTestReport) -> Iterator[str]:
+    root = _repository(Path.cwd())
+    for file in report.files:
+        for problem in file.problems:
+            text = "\n".join([problem.text, *problem.excerpt])
+            yield _annotation(root, problem.path, problem.line, problem.column, "the file is not run", text)
+        for case in file.cases:
+            if case.outcome is CaseOutcome.FAILED:
+                for failure in case.failures:
+                    text = failure_text(failure, Style())
+                    yield _annotation(root, file.path, failure.line, failure.column, case.name, text)
+
+
+def _annotation(root: Path, path: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0917
+    fields = {
+        "file": relpath(path, root),
+        "line": str(line) if line else "",
+        "col": str(column) if column else "",
+        "title": title,
+    }
+    shown = ",".join(f"{name}={_command_property(value)}" for name, value in fields.items() if value)
+    return f"::error {shown}::{_command_text(text)}"
+
+
+def _command_property(text: str) -> str:
+    return _command_text(text).replace(":", "%3A").replace(",", "%2C")
+
+
+def _command_text(text: str) -> str:
+    lines = "%0A".join(printable(line).replace("%", "%25") for line in text.split("\n"))
+    return lines.replace("\r", "%0D")
+
+
+def _repository(folder: Path) -> Path:
+    """Return the repository that a folder is in; the folder itself if it is in none."""
+    return next((parent for parent in (folder, *folder.parents) if (parent / ".git").exists()), folder)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from karmada_advisor.plan.change_model import ChangeShown, FieldChange, value_text
-from karmada_advisor.views.layout import Style, printable
+from karmada_advisor.views.document import Line, TextBlock
+from karmada_advisor.views.text import Style, printable
+from karmada_advisor.whatif.plan.change_model import ChangeShown, FieldChange, value_text
 
 LONGEST: Final = 120
 """Characters of a value that are shown."""
@@ -19,39 +20,30 @@ _COLOURS: Final = {"+": "green", "-": "red", "~": "yellow"}
 _SIGNS: Final = {"+": "is new", "-": "is deleted", "=": "is as it was"}
 
 
-def change_lines(change: ChangeShown, style: Style) -> Iterator[str]:
+def change_lines(change: ChangeShown, style: Style) -> Iterator[TextBlock]:
     """Yield the lines of one changed object."""
-    text = "" if change.fields else change.text or _SIGNS.get(change.sign, "")
-    line = printable(f"  {change.sign} {change.object}   {text}".rstrip())
-    first, *rest = style.wrap(line, indent="      ")
-    yield first[:2] + style.paint(first[2:3], _COLOURS.get(change.sign, "faint")) + first[3:]
-    yield from rest
-    shown = change.fields if style.unfolded else change.fields[:_FIELDS]
-    for each in shown:
-        yield from _field_lines(each, style)
+    what = "" if change.fields else change.text or _SIGNS.get(change.sign, "")
+    sign = (change.sign, _COLOURS.get(change.sign, "faint"))
+    yield Line([("  ", ""), sign, (f" {change.object}   {what}", "")], hang=6)
+    shown = style.first(change.fields, _FIELDS)
+    for field in shown:
+        yield from _field_lines(field, style)
     if len(change.fields) > len(shown):
         yield f"      and {len(change.fields) - len(shown)} more fields (--all)"
 
 
-def _field_lines(field: FieldChange, style: Style) -> Iterator[str]:
+def _field_lines(field: FieldChange, style: Style) -> Iterator[TextBlock]:
     path, before, after = field_texts(field, 0 if style.unfolded else LONGEST)
     lead = f"      {path}: "
-    if before and after and len(lead) + len(before) + len(after) + 4 <= style.width:
-        yield f"{lead}{style.paint(before, 'red')} -> {style.paint(after, 'green')}"
-        return
-    if before and after:
-        yield lead.rstrip()
-        yield from _value_lines("        - ", before, style, "red")
-        yield from _value_lines("        + ", after, style, "green")
-        return
-    sign, value = ("+", after) if after else ("-", before)
-    yield from _value_lines(f"    {sign} {path}: ", value, style, _COLOURS[sign])
-
-
-def _value_lines(lead: str, value: str, style: Style, colour: str) -> Iterator[str]:
-    indent = " " * (len(lead) - len(lead.lstrip()) + 4)
-    for line in style.wrap(lead + value, indent=indent):
-        yield style.paint(line, colour)
+    if not before or not after:
+        sign, value = ("+", after) if after else ("-", before)
+        yield Line(f"    {sign} {path}: {value}", _COLOURS[sign], hang=8)
+    elif len(lead) + len(before) + len(after) + 4 <= style.width:
+        yield Line([(lead, ""), (before, "red"), (" -> ", ""), (after, "green")])
+    else:
+        yield lead
+        yield Line(f"        - {before}", "red", hang=12)
+        yield Line(f"        + {after}", "green", hang=12)
 
 
 def field_texts(field: FieldChange, longest: int = LONGEST) -> tuple[str, str, str]:
@@ -82,11 +74,3 @@ def _window(text: str, start: int, longest: int) -> str:
     begin = "..." if start else ""
     cut = text[start:]
     return begin + (cut if len(cut) <= longest else f"{cut[: longest - 3]}...")
-
-
-def field_line(field: FieldChange) -> str:
-    """Return a changed field in one line."""
-    path, before, after = field_texts(field)
-    if not before or not after:
-        return f"{'+' if after else '-'} {path}: {before or after}"
-    return f"{path}: {before} -> {after}"

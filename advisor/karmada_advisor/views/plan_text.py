@@ -1,17 +1,23 @@
-"""A plan as text: the table of classes, then what fails, what moves and where capacity ends; the summary is last."""
+"""A plan as text and Markdown: the table of classes, then what fails, what moves and where capacity ends; the summary is last."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Target
-from karmada_advisor.plan.capacity_model import Capacity, ClusterLoad
-from karmada_advisor.plan.model import BindingPlan, Effect, FailureGroup, Plan, PlanHeldBy
 from karmada_advisor.views import plan_words as words
-from karmada_advisor.views.layout import Style, folded_to, printable, table
+from karmada_advisor.views.document import Details, Line, Section, Table, TextBlock, document_of
+from karmada_advisor.views.markdown import fitting
 from karmada_advisor.views.plan_changes import change_lines
+from karmada_advisor.views.state import placed
+from karmada_advisor.views.text import Style, of_document, text
+from karmada_advisor.whatif.plan.capacity_model import Capacity, ClusterLoad
+from karmada_advisor.whatif.plan.model import BindingPlan, Effect, FailureGroup, Plan, PlanHeldBy
+from karmada_scheduler.structs import replace
+
+_ROWS: Final = 50
+"""Bindings of a class in Markdown."""
 
 _CHANGES: Final = 8
 _GROUPS: Final = 4
@@ -23,7 +29,6 @@ _WARNINGS: Final = 10
 _BLOCKERS: Final = 5
 _NAMES: Final = 8
 _TARGETS: Final = 6
-_LEAST: Final = 20
 _SHOWN_CLASSES: Final = (Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.DELETED)
 _MOVING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.UNDECIDED, Effect.LATENT})
 """Classes of bindings that have other clusters in the end, or would have."""
@@ -31,241 +36,222 @@ _MOVING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.HELD, Effect.UND
 
 def plan_text(plan: Plan, style: Style) -> str:
     """Return the text for people."""
+    return text(_sections(plan, style), style)
+
+
+def plan_markdown(plan: Plan) -> str:
+    """Return the Markdown for a comment on a pull request; lists are cut, with their counts, until it is short enough."""
+    title = words.summary(plan).removesuffix(".")
+    return fitting(lambda rows: document_of(title, _sections(plan, of_document(rows))), _ROWS)
+
+
+def _sections(plan: Plan, style: Style) -> Iterator[Section]:
     if not plan.bindings and not plan.drift and not plan.blocked:
-        has_head = len(plan.changes) > 1 or plan.warnings or any(each.fields for each in plan.changes)
-        head = [[*_head(plan, style)], [*_warnings(plan, style)]] if has_head else []
-        return _joined([*head, [*_nothing(plan, style)]])
-    sections = [
-        [*_head(plan, style)],
-        [*_warnings(plan, style)],
-        [*_classes(plan, style)],
-        [*_failures(plan, style)],
-        [*_blocked(plan, style)],
-        [*_examples(plan, style)],
-        [*_claims(plan, style)],
-        [*_latent(plan, style)],
-        *([*_capacity(plan, each, style)] for each in plan.capacity[:1]),
-        [*_remarks(plan, style)],
-        [_summary(plan, style)],
-    ]
-    return _joined(sections)
+        if len(plan.changes) > 1 or plan.warnings or any(change.fields for change in plan.changes):
+            yield from (_head(plan, style), _warnings(plan, style))
+        yield [_nothing(plan)]
+        return
+    yield from (_head(plan, style), _warnings(plan, style), [_classes(plan)], _failures(plan, style))
+    yield from (_blocked(plan, style), _examples(plan, style), _claims(plan, style), _latent(plan, style))
+    yield from (_capacity(plan, capacity, style) for capacity in plan.capacity[:1])
+    yield _remarks(plan, style)
+    is_bad = plan.overcommitted or plan.blocked or any(plan.counts[name] for name in words.BAD)
+    yield [Line(words.summary(plan), "red" if is_bad else "bold", breaks=False)]
 
 
-def _joined(sections: Iterable[Sequence[str]]) -> str:
-    return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
-
-
-def _summary(plan: Plan, style: Style) -> str:
-    bad = plan.overcommitted or plan.blocked or any(plan.counts[name] for name in words.BAD)
-    return style.paint(words.summary(plan), "red" if bad else "bold")
-
-
-def _head(plan: Plan, style: Style) -> Iterator[str]:
-    yield from style.wrap(f"Plan: {words.head(plan)}, against {words.against(plan)}", indent="  ")
-    changed = plan.changes if style.unfolded else plan.changes[:_CHANGES]
+def _head(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    yield f"Plan: {words.head(plan)}, against {words.against(plan)}"
     if words.is_in_head(plan.changes):
         return
-    for each in changed:
-        yield from change_lines(each, style)
+    changed = style.first(plan.changes, _CHANGES)
+    for change in changed:
+        yield from change_lines(change, style)
     if len(plan.changes) > len(changed):
         yield f"  and {len(plan.changes) - len(changed)} more"
 
 
-def _warnings(plan: Plan, style: Style) -> Iterator[str]:
-    shown = plan.warnings if style.unfolded else plan.warnings[:_WARNINGS]
-    for each in shown:
-        yield from _marked("! warning:", words.warning_text(each), style, "yellow")
+def _warnings(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    shown = style.first(plan.warnings, _WARNINGS)
+    for warning in shown:
+        sentence = f"{warning.code}: {warning.object}: {warning.field}: {warning.text}"
+        yield _marked("! warning:", sentence, "yellow")
     if len(plan.warnings) > len(shown):
         yield f"! and {len(plan.warnings) - len(shown):,} more warnings (--all)"
 
 
-def _blocked(plan: Plan, style: Style) -> Iterator[str]:
-    for each in plan.blocked:
-        yield from _marked("! blocked:", words.blocked_text(each), style, "red")
-        shown = each.bindings if style.unfolded else each.bindings[:_BLOCKERS]
-        for binding in shown:
-            yield from style.wrap(f"    {words.blocker_text(binding)}", indent="      ")
-        if len(each.bindings) > len(shown):
-            yield f"    and {len(each.bindings) - len(shown):,} more (--all)"
+def _blocked(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    for deletion in plan.blocked:
+        yield _marked("! blocked:", f"{deletion.object} {deletion.text}", "red")
+        shown = style.first(deletion.bindings, _BLOCKERS)
+        for blocker in shown:
+            name = "stays" if blocker.effect is Effect.UNCHANGED else blocker.effect.value
+            yield f"    {blocker}   {name}: {blocker.text}"
+        if len(deletion.bindings) > len(shown):
+            yield f"    and {len(deletion.bindings) - len(shown):,} more (--all)"
 
 
-def _claims(plan: Plan, style: Style) -> Iterator[str]:
-    for text, names in words.claim_texts(plan):
-        yield from style.wrap(f"  {text}:", indent="    ")
-        yield from style.wrap(f"    {style.fold(names, limit=_NAMES)}", indent="      ")
+def _claims(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    for claim, names in words.claim_texts(plan):
+        yield f"  {claim}:"
+        yield f"    {style.fold(names, limit=_NAMES)}"
 
 
-def _marked(lead: str, text: str, style: Style, colour: str) -> Iterator[str]:
-    """Yield a sentence in lines, with a painted beginning."""
-    first, *rest = style.wrap(f"{lead} {text}", indent="    ")
-    yield style.paint(lead, colour) + first[len(lead) :]
-    yield from rest
+def _marked(lead: str, rest: str, colour: str) -> Line:
+    """Return a sentence with a painted beginning."""
+    return Line([(lead, colour), (f" {rest}", "")])
 
 
-def _nothing(plan: Plan, style: Style) -> Iterator[str]:
+def _nothing(plan: Plan) -> str:
     warned = f", {counted(len(plan.warnings), 'warning')}" if plan.warnings else ""
-    text = f"No changes{warned}. {counted(plan.total, 'binding keeps its', 'bindings keep their')} placement"
-    notes = [printable(each) for each in plan.notes]
-    yield from style.wrap(f"{text}; {'; '.join(notes)}." if notes else f"{text}.", indent="  ")
+    pending = plan.counts["pending"]
+    kept = f"{counted(plan.total - pending, 'binding keeps its', 'bindings keep their')} placement"
+    if pending:
+        kept += f", {counted(pending, 'stays', 'stay')} without a cluster"
+    notes = f"; {'; '.join(plan.notes)}" if plan.notes else ""
+    return f"No changes{warned}. {kept}{notes}."
 
 
-def _classes(plan: Plan, style: Style) -> Iterator[str]:
-    rows = words.rows(plan)
+def _classes(plan: Plan) -> Table:
     has_later = bool(plan.counts["latent"]) or plan.not_derived is not None
-    cells = []
-    for name, now, later in rows:
+    rows = []
+    for name, now, later in words.rows(plan):
+        counts = [f"{now:,}", *(["" if later is None else f"{later:,}"] if has_later else [])]
         mark = "!" if name in words.BAD else " "
-        row = [f"{mark} {name}", f"{now:,}"]
-        if has_later:
-            row.append("" if later is None else f"{later:,}")
-        cells.append([*row, words.remark(plan, name)])
+        rows.append([f"{mark} {words.class_words(name)}", *counts, words.remark(plan, name)])
     heading = ["", "AT ONCE", "AFTER A REBALANCE", ""] if has_later else []
-    yield from table(heading, cells, style, align="<>><" if has_later else "<><")
+    return Table(heading, rows, "<>><" if has_later else "<><")
 
 
-def _failures(plan: Plan, style: Style) -> Iterator[str]:
-    groups = plan.failures if style.unfolded else plan.failures[:_GROUPS]
+def _failures(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    groups = style.first(plan.failures, _GROUPS)
     for group in groups:
         yield from _failure(plan, group, style)
-    if len(plan.failures) > len(groups):
-        rest = plan.failures[len(groups) :]
-        fail = counted(sum(each.count for each in rest), "more fails", "more fail")
+    if rest := plan.failures[len(groups) :]:
+        fail = counted(sum(group.count for group in rest), "more fails", "more fail")
         yield f"! {fail} for {counted(len(rest), 'other reason')}"
 
 
-def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[str]:
-    name = "fails at the next rebalance" if group.effect is Effect.LATENT else group.effect.value
+def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[TextBlock]:
+    name = (
+        "fails at the next rebalance"
+        if group.effect is Effect.LATENT
+        else words.class_words(group.effect.value)
+    )
     colour = "yellow" if group.effect is Effect.HELD else "red"
-    yield from _marked(f"! {name}:", words.failure_head(group), style, colour)
-    for text in words.cause_texts(group.causes[:_CAUSES]):
-        yield from style.wrap(f"    {text}", indent="      ")
-    names = set(group.bindings[: 10 * _EXAMPLES])
-    examples = [each for each in plan.bindings if str(each) in names][:_EXAMPLES]
-    for example in examples:
-        yield from _binding(example, style, more=group.count - len(examples))
+    of = f" of {group.policy}" if group.policy is not None else ""
+    yield _marked(f"! {name}:", f"{counted(group.count, 'binding')}{of}, {group.message}", colour)
+    yield from (f"    {cause.code}: {cause.text}" for cause in group.causes[:_CAUSES])
+    names = set(group.bindings)
+    found = [binding for binding in plan.bindings if str(binding) in names]
+    yield Details(counted(group.count, "binding"), [*_listed(found, style, group.count)])
     if group.disallowed:
-        listed = style.fold(words.placement(group.disallowed), limit=_TARGETS)
-        yield from style.wrap(f"    replicas that the policy no longer allows: {listed}", indent="      ")
+        listed = style.fold([*map(str, group.disallowed)], limit=_TARGETS)
+        yield f"    replicas that the policy no longer allows: {listed}"
 
 
-def _binding(each: BindingPlan, style: Style, *, more: int = 0) -> Iterator[str]:
+def _binding(binding: BindingPlan, style: Style, *, more: int = 0) -> Iterator[TextBlock]:
     """Yield the lines of one binding: what it has, and what it gets."""
     tail = f"      and {more:,} more" if more > 0 else ""
-    later = words.targets_of(each)
-    is_moving = each.effect in _MOVING and not (each.later is not None and each.later.error)
-    lead = f"    {printable(str(each))}   {each.replicas:,}   "
-    yield _placed(lead, each.before, "" if is_moving else tail, style)
+    is_moving = binding.effect in _MOVING and not (binding.later is not None and binding.later.error)
+    lead = f"    {binding}   {binding.replicas:,}   "
+    yield placed(lead, binding.before, style, "" if is_moving else tail)
     if is_moving:
-        is_meant = each.held is not None and each.held.by is not PlanHeldBy.GUARD
+        is_meant = binding.held is not None and binding.held.by is not PlanHeldBy.GUARD
         arrow = "would be " if is_meant else "-> "
-        yield _placed(" " * max(4, len(lead) - len(arrow)) + arrow, later, tail, style)
+        lead = " " * max(4, len(lead) - len(arrow)) + arrow
+        yield replace(placed(lead, words.targets_of(binding), style, tail), continues=True)
 
 
-def _placed(lead: str, targets: Sequence[Target], tail: str, style: Style) -> str:
-    """Return a line with as many clusters as fit."""
-    left = max(_LEAST, style.width - len(lead) - len(tail))
-    return lead + (folded_to(words.placement(targets), left, style) or "no cluster") + tail
+def _listed(bindings: Sequence[BindingPlan], style: Style, count: int) -> Iterator[TextBlock]:
+    """Yield the first bindings, with the number of the others of so many."""
+    shown = style.first(bindings, _EXAMPLES)
+    for binding in shown:
+        more = count - len(shown) if binding is shown[-1] else 0
+        yield from _binding(binding, style, more=more)
 
 
-def _examples(plan: Plan, style: Style) -> Iterator[str]:
+def _examples(plan: Plan, style: Style) -> Iterator[TextBlock]:
     for effect in _SHOWN_CLASSES:
-        found = [each for each in plan.of(effect) if each.held is None or each.held.by is PlanHeldBy.GUARD]
-        shown = found if style.unfolded else found[:_EXAMPLES]
+        found = [
+            binding
+            for binding in plan.of(effect)
+            if binding.held is None or binding.held.by is PlanHeldBy.GUARD
+        ]
         if found:
-            yield f"  {effect.value}:"
-        for number, each in enumerate(shown, 1):
-            yield from _binding(each, style, more=len(found) - number if number == len(shown) else 0)
+            blocks = [*_listed(found, style, len(found))]
+            yield Details(f"{len(found):,} {effect.value}", blocks, f"  {effect.value}:")
 
 
-def _latent(plan: Plan, style: Style) -> Iterator[str]:
-    moving = [each for each in plan.of(Effect.LATENT) if each.later is not None and not each.later.error]
+def _latent(plan: Plan, style: Style) -> Iterator[TextBlock]:
+    moving = [
+        binding for binding in plan.of(Effect.LATENT) if binding.later is not None and not binding.later.error
+    ]
     if not moving:
         return
-    policies = {str(each.policy) for each in moving if each.policy is not None}
-    of = f" of {printable(policies.pop())}" if len(policies) == 1 else ""
-    yield from style.wrap(
-        f"~ latent: {counted(len(moving), 'binding')}{of}, at the next rebalance (steady division keeps what is placed)",
-        indent="    ",
-    )
-    gaining = [each for each in plan.latent_load if each.after > each.before]
-    losing = [each for each in plan.latent_load if each.after < each.before]
+    policies = {str(binding.policy) for binding in moving if binding.policy is not None}
+    of = f" of {policies.pop()}" if len(policies) == 1 else ""
+    count = counted(len(moving), "binding")
+    yield f"~ latent: {count}{of}, at the next rebalance (steady division keeps what is placed)"
+    gaining = [load for load in plan.latent_load if load.after > load.before]
+    losing = [load for load in plan.latent_load if load.after < load.before]
     yield from _loads(gaining, style, is_difference=True)
     if losing:
-        ordered = sorted(losing, key=lambda each: (each.after - each.before, each.name))
-        names = [f"{printable(each.name)} {each.after - each.before:,}" for each in ordered]
-        yield from style.wrap(f"    fewer: {style.fold(names, limit=4)}", indent="      ")
-    shown = moving if style.unfolded else moving[:_EXAMPLES]
-    for number, each in enumerate(shown, 1):
-        yield from _binding(each, style, more=len(moving) - number if number == len(shown) else 0)
+        ordered = sorted(losing, key=lambda load: (load.after - load.before, load.name))
+        names = [f"{load.name} {load.after - load.before:,}" for load in ordered]
+        yield f"    fewer: {style.fold(names, limit=4)}"
+    yield Details(f"{len(moving):,} latent", [*_listed(moving, style, len(moving))])
 
 
-def _loads(loads: Sequence[ClusterLoad], style: Style, *, is_difference: bool = False) -> Iterator[str]:
-    shown = loads if style.unfolded else loads[:_CLUSTERS]
+def _loads(loads: Sequence[ClusterLoad], style: Style, *, is_difference: bool = False) -> Iterator[TextBlock]:
+    shown = style.first(loads, _CLUSTERS)
+    asked = [{demand.resource: demand for demand in load.demands} for load in shown]
     resources = ["cpu", "memory"]
-    resources += sorted({name for each in shown for name in each.over} - set(resources))
-    used = [name for name in resources if any(d.resource == name for each in shown for d in each.demands)]
+    resources += sorted({name for load in shown for name in load.over} - set(resources))
+    used = [name for name in resources if any(name in demands for demands in asked)]
     rows = []
-    for each in shown:
-        by_name = {demand.resource: demand for demand in each.demands}
-        replicas = f"{each.after - each.before:+,}" if is_difference else f"{each.before:,} -> {each.after:,}"
-        mark = "!" if each.over else " "
-        cells = [words.asked(by_name[name]) if name in by_name else "" for name in used]
-        rows.append([f"{mark} {printable(each.name)}", replicas, *cells])
+    for load, demands in zip(shown, asked, strict=True):
+        change = f"{load.after - load.before:+,}" if is_difference else f"{load.before:,} -> {load.after:,}"
+        cells = [words.asked(demands[name]) if name in demands else "" for name in used]
+        rows.append([f"{'!' if load.over else ' '} {load.name}", change, *cells])
     heading = ["  CLUSTER", "REPLICAS", *(f"{name.upper()} ASKED / FREE" for name in used)]
     if rows:
-        yield from table(heading, rows, style, align="<>" + "<" * len(used), indent="  ")
-    if len(loads) > len(shown):
-        rest = loads[len(shown) :]
-        names = [f"{printable(each.name)} {each.after - each.before:+,}" for each in rest]
-        yield from style.wrap(f"    {style.fold(names, limit=3)}", indent="      ")
+        yield Table(heading, rows, "<>", indent=2)
+    if rest := loads[len(shown) :]:
+        names = [f"{load.name} {load.after - load.before:+,}" for load in rest]
+        yield f"    {style.fold(names, limit=3)}"
 
 
-def _capacity(plan: Plan, capacity: Capacity, style: Style) -> Iterator[str]:
-    gaining = [each for each in capacity.clusters if each.starts]
+def _capacity(plan: Plan, capacity: Capacity, style: Style) -> Iterator[TextBlock]:
+    gaining = [load for load in capacity.clusters if load.starts]
     if not gaining:
         return
     if capacity.overcommitted:
-        yield from style.wrap(
-            style.paint(f"! {capacity.mode} overcommit: ", "red") + words.mode_text(capacity), indent="    "
-        )
+        yield Line([(f"! {capacity.mode} overcommit: ", "red"), (words.mode_text(capacity), "")])
     else:
-        yield from style.wrap(f"  capacity: {words.mode_text(capacity)}", indent="    ")
+        yield f"  capacity: {words.mode_text(capacity)}"
     yield from _loads(gaining, style)
-    for other in plan.capacity[1:]:
-        yield from style.wrap(f"  {_other(other, style)}", indent="    ")
+    yield from (f"  {_other(other, style)}" for other in plan.capacity[1:])
 
 
 def _other(capacity: Capacity, style: Style) -> str:
     state = "on" if capacity.mode == "accounted" else "off"
-    names = [
-        f"{printable(each.name)} {each.starts:,}"
-        for each in sorted(capacity.clusters, key=lambda each: (-each.starts, each.name))
-        if each.starts
-    ]
-    listed = style.fold(names, limit=_TARGETS)
-    fits = (
-        f"all {capacity.fitting:,} fit"
-        if not capacity.failing
-        else f"{capacity.fitting:,} fit, {capacity.failing:,} do not"
-    )
-    over = (
-        f"; overcommitted: {style.fold([printable(each) for each in capacity.overcommitted])}"
-        if capacity.overcommitted
-        else ""
-    )
-    return (
-        f"with the gate {state}, {fits}: {listed}{over}" if listed else f"with the gate {state}, {fits}{over}"
-    )
+    loads = sorted(capacity.clusters, key=lambda load: (-load.starts, load.name))
+    names = [f"{load.name} {load.starts:,}" for load in loads if load.starts]
+    listed = f": {style.fold(names, limit=_TARGETS)}" if names else ""
+    fits = f"all {capacity.fitting:,} fit"
+    if capacity.failing:
+        fits = f"{capacity.fitting:,} fit, {capacity.failing:,} do not"
+    over = f"; overcommitted: {style.fold(capacity.overcommitted)}" if capacity.overcommitted else ""
+    return f"with the gate {state}, {fits}{listed}{over}"
 
 
-def _remarks(plan: Plan, style: Style) -> Iterator[str]:
+def _remarks(plan: Plan, style: Style) -> Iterator[TextBlock]:
     if plan.drift is None:
         yield "drift: not computed"
     elif not plan.drift:
         yield "drift: none (nothing would change without this change)"
     else:
-        names = style.fold([printable(str(each)) for each in plan.drift], limit=_DRIFT)
+        names = style.fold([*map(str, plan.drift)], limit=_DRIFT)
         change = counted(len(plan.drift), "binding changes", "bindings change")
-        yield from style.wrap(f"drift: {change} at the next event without this change: {names}", indent="  ")
-    for note in plan.notes:
-        yield from style.wrap(printable(note), indent="  ")
+        yield f"drift: {change} at the next event without this change: {names}"
+    yield from plan.notes

@@ -1,44 +1,40 @@
-"""The words that the text and the Markdown of a plan share: head, summary, amounts, and names that cannot do harm."""
+"""The words that the text and the Markdown of a plan share: head, summary, classes and amounts."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, Target
-from karmada_advisor.plan.capacity_model import Capacity, Demand
-from karmada_advisor.plan.change_model import ChangeShown
-from karmada_advisor.plan.model import (
+from karmada_advisor.state.model import Target
+from karmada_advisor.whatif.plan.capacity_model import Capacity, Demand
+from karmada_advisor.whatif.plan.change_model import ChangeShown
+from karmada_advisor.whatif.plan.model import (
+    CLASSES,
     BindingPlan,
-    BlockedDeletion,
-    Blocker,
     ClaimChange,
     Effect,
-    FailureGroup,
     Plan,
-    PlanWarning,
     Totals,
 )
-from karmada_advisor.views.layout import printable
 
 _GI: Final = 2**30
 _MI: Final = 2**20
 _MANY: Final = {"policy": "policies"}
 
-BAD: Final = frozenset({"stuck", "unplaced", "undecided"})
+BAD: Final = frozenset({"stuck", "unplaced", "undecided", "not-judged", "cannot-start"})
 """The classes that are marked."""
 
 
 def head(plan: Plan) -> str:
     """Return what changes, in one phrase."""
-    changed = [each for each in plan.changes if each.sign != "="]
+    changed = [change for change in plan.changes if change.sign != "="]
     if not changed:
         return "nothing changed"
     if is_in_head(changed):
-        return printable(f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}")
-    kinds = Counter(_kind(each.object) for each in changed)
+        return f"cluster {changed[0].object.removeprefix('Cluster/')} {changed[0].text}"
+    kinds = Counter(_kind(change.object) for change in changed)
     listed = [counted(count, kind, _MANY.get(kind, "")) for kind, count in kinds.items()]
     return f"{', '.join(listed)} changed"
 
@@ -73,28 +69,26 @@ def against(plan: Plan) -> str:
 def summary(plan: Plan) -> str:
     """Return the last line."""
     counts = plan.counts
-    shown = [
-        f"{counts[name]:,} {name}"
-        for name in (
-            "moved",
-            "placed",
-            "unplaced",
-            "stuck",
-            "held",
-            "undecided",
-            "deleted",
-        )
-    ]
-    kept = [
-        each
-        for each in shown
-        if not each.startswith("0 ") or each.endswith((" moved", " unplaced", " stuck"))
-    ]
-    text = ", ".join(kept)
+    names = (
+        "moved",
+        "placed",
+        "unplaced",
+        "stuck",
+        "held",
+        "undecided",
+        "deleted",
+        "not-judged",
+        "cannot-start",
+        "pending",
+    )
+    always = {"moved", "unplaced", "stuck"}
+    text = ", ".join(
+        f"{counts[name]:,} {class_words(name)}" for name in names if counts[name] or name in always
+    )
     for name in ("adopted", "released"):
         if counts[name]:
             text += f"; {counts[name]:,} {name}"
-    failing = sum(1 for each in plan.bindings if each.later is not None and each.later.error)
+    failing = sum(binding.later is not None and bool(binding.later.error) for binding in plan.bindings)
     latent = counts[Effect.LATENT.value] - failing
     if latent:
         text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
@@ -123,30 +117,31 @@ def moves(totals: Totals) -> str:
     return text
 
 
+def class_words(name: str) -> str:
+    """Return the name of a class for people."""
+    return name.replace("-", " ")
+
+
 def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
     """Return the rows of the table of classes: name, at once, after a rebalance (None where that says nothing)."""
-    counts, rebalanced = plan.counts, plan.after_rebalance
     unrelated = plan.not_derived or 0
-    found: list[tuple[str, int, int | None]] = [
-        (
-            "unchanged",
-            counts["unchanged"] + counts["latent"] - unrelated,
-            rebalanced["unchanged"] - unrelated,
-        ),
-        ("moved", counts["moved"], rebalanced["moved"]),
-        ("placed", counts["placed"], None),
-        ("unplaced", counts["unplaced"], None),
-        ("stuck", counts["stuck"], rebalanced["stuck"]),
-        ("held", counts["held"], None),
-        ("undecided", counts["undecided"], None),
-        ("deferred", counts["deferred"], counts["deferred"]),
-        ("deleted", counts["deleted"], None),
-        ("adopted", counts["adopted"], None),
-        ("released", counts["released"], None),
-    ]
+    kept = plan.counts["unchanged"] + plan.counts["latent"] - unrelated
+    now = {**plan.counts, "unchanged": kept}
+    later = {name: plan.after_rebalance[name] for name in ("unchanged", "moved", "stuck")}
+    later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
+    found: list[tuple[str, int, int | None]]
+    found = [(name, now[name], later.get(name)) for name in CLASSES if name != Effect.LATENT.value]
     if plan.not_derived is not None:
         found.append(("not derived", unrelated, unrelated))
-    return [each for each in found if each[1] or each[2] or each[0] in {"unchanged", "moved"}]
+    return [row for row in found if row[1] or row[2] or row[0] in {"unchanged", "moved"}]
+
+
+_REMARKS: Final = {
+    "not-judged": "the rules by which their scheduler decides are not known",
+    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned",
+    "pending": "unchanged, without a cluster before and after",
+}
+"""Those that are the same for one binding and for many."""
 
 
 def remark(plan: Plan, name: str) -> str:
@@ -173,63 +168,30 @@ def remark(plan: Plan, name: str) -> str:
             return "no policy claims them any more; they keep their placement"
         case "adopted":
             return "another policy claims them"
-    return ""
-
-
-def failure_head(group: FailureGroup) -> str:
-    """Return how many bindings fail, and why."""
-    count = counted(group.count, "binding")
-    of = f" of {group.policy}" if group.policy is not None else ""
-    return printable(f"{count}{of}, {group.message}")
-
-
-def warning_text(warning: PlanWarning) -> str:
-    """Return a warning in one line."""
-    return printable(f"{warning.code}: {warning.object}: {warning.field}: {warning.text}")
-
-
-def blocked_text(deletion: BlockedDeletion) -> str:
-    """Return what a deletion waits for, without the names of the bindings."""
-    return printable(f"{deletion.object} {deletion.text}")
-
-
-def blocker_text(blocker: Blocker) -> str:
-    """Return why a binding keeps a cluster from going."""
-    name = "stays" if blocker.effect is Effect.UNCHANGED else blocker.effect.value
-    return printable(f"{blocker}   {name}: {blocker.text}")
+    return _REMARKS.get(name, "")
 
 
 def claim_texts(plan: Plan) -> list[tuple[str, list[str]]]:
     """Return for each change of a claim what it is, and the bindings with it."""
     found: dict[str, list[str]] = {}
-    for each in plan.bindings:
-        if each.claim is ClaimChange.RELEASED:
-            of = f" by {each.policy_before}" if each.policy_before else ""
+    for binding in plan.bindings:
+        before = binding.policy_before
+        if binding.claim is ClaimChange.RELEASED:
+            of = f" by {before}" if before else ""
             text = f"released{of}: no policy claims them any more, they keep their placement"
-        elif each.claim is ClaimChange.ADOPTED:
-            of = f" from {each.policy_before}" if each.policy_before else ""
-            text = f"adopted by {each.policy}{of}"
+        elif binding.claim is ClaimChange.ADOPTED:
+            text = f"adopted by {binding.policy}{f' from {before}' if before else ''}"
         else:
             continue
-        found.setdefault(printable(text), []).append(printable(str(each)))
+        found.setdefault(text, []).append(str(binding))
     return sorted(found.items(), key=lambda item: -len(item[1]))
 
 
-def cause_texts(causes: Iterable[Cause]) -> list[str]:
-    """Return the sentences of causes, the primary one first."""
-    return [printable(f"{each.code}: {each.text}") for each in causes]
-
-
-def targets_of(each: BindingPlan) -> Sequence[Target]:
+def targets_of(binding: BindingPlan) -> Sequence[Target]:
     """Return the clusters that a binding has in the end: at once, later, or after a rebalance."""
-    if each.held is not None:
-        return each.held.targets
-    return each.after if each.later is None else each.later.targets
-
-
-def placement(targets: Sequence[Target]) -> list[str]:
-    """Return clusters with their replicas, as they are listed."""
-    return [printable(str(each)) for each in targets]
+    if binding.held is not None:
+        return binding.held.targets
+    return binding.after if binding.later is None else binding.later.targets
 
 
 def mode_text(capacity: Capacity) -> str:

@@ -6,9 +6,18 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Target
-from karmada_advisor.rebalance.model import BindingMove, ClusterShare, Goal, Left, Reason, RebalanceProposal
-from karmada_advisor.views.layout import Style, folded_to, printable, table
+from karmada_advisor.views.document import Line, Section, Table, TextBlock
+from karmada_advisor.views.state import placed
+from karmada_advisor.views.text import Style, text
+from karmada_advisor.whatif.rebalance.model import (
+    BindingMove,
+    ClusterShare,
+    Goal,
+    Left,
+    Reason,
+    RebalanceProposal,
+    Skipped,
+)
 
 _CLUSTERS: Final = 6
 _EXAMPLES: Final = 3
@@ -33,13 +42,13 @@ _REASONS: Final = {
 
 def rebalance_text(proposal: RebalanceProposal, style: Style, *, written: Sequence[str] = ()) -> str:
     """Return the text for people; ``written`` are the files with the manifests."""
-    sections = [
-        [*_head(proposal, style)],
-        [*_examples(proposal, style)],
-        [*_left(proposal, style)],
-        [*_execution(proposal, style, written)],
+    sections: list[Section] = [
+        _head(proposal, style),
+        _examples(proposal, style),
+        _left(proposal, style),
+        _execution(proposal, style, written),
     ]
-    return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
+    return text(sections, style)
 
 
 def _goal(proposal: RebalanceProposal) -> str:
@@ -49,123 +58,103 @@ def _goal(proposal: RebalanceProposal) -> str:
         case Goal.CONSOLIDATE:
             return "use fewer clusters per Aggregated binding"
         case Goal.FILL:
-            return f"use {printable(proposal.fill)}"
+            return f"use {proposal.fill}"
 
 
-def _head(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
-    yield from style.wrap(
-        f"Proposal: {_goal(proposal)}, against {counted(proposal.clusters, 'cluster')}, "
-        f"{counted(proposal.total, 'binding')} (fleet {proposal.provenance.fleet_text})",
-        indent="  ",
-    )
+def _head(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
+    fleet = f"{counted(proposal.clusters, 'cluster')}, {counted(proposal.total, 'binding')}"
+    yield f"Proposal: {_goal(proposal)}, against {fleet} (fleet {proposal.provenance.fleet_text})"
     if not proposal.bindings:
-        yield style.paint("  Nothing to rebalance.", "bold")
+        yield Line("  Nothing to rebalance.", "bold")
         return
     bounds = proposal.bounds
     kept = f"; every binding keeps at least {bounds.min_kept:.0%}" if bounds.min_kept else ""
-    line = (
-        f"  {counted(proposal.bindings, 'binding')}, {counted(proposal.stops, 'replica moves', 'replicas move')} "
-        f"(bound {bounds.max_moves:,}){kept}"
+    moves = counted(proposal.stops, "replica moves", "replicas move")
+    yield Line(
+        f"  {counted(proposal.bindings, 'binding')}, {moves} (bound {bounds.max_moves:,}){kept}", "bold"
     )
-    yield from style.wrap(style.paint(line, "bold"), indent="    ")
-    for reason, text in _REASONS.items():
-        if count := sum(each.reason is reason for batch in proposal.batches for each in batch.moves):
-            yield f"  {counted(count, 'binding')} {text}"
-    shares = proposal.shares if style.unfolded else proposal.shares[:_CLUSTERS]
-    yield from table(
-        ("CLUSTER", "DOMINANT SHARE", "REPLICAS"),
-        [_share(each) for each in shares],
-        style,
-        align="<<<",
-        indent="    ",
-    )
+    for reason, why in _REASONS.items():
+        if count := sum(move.reason is reason for move in _moves(proposal)):
+            yield f"  {counted(count, 'binding')} {why}"
+    shares = style.first(proposal.shares, _CLUSTERS)
+    yield Table(("CLUSTER", "DOMINANT SHARE", "REPLICAS"), [_share(share) for share in shares], indent=4)
     if len(proposal.shares) > len(shares):
         yield f"    and {counted(len(proposal.shares) - len(shares), 'more cluster')}"
     before, after = 100 * proposal.deviation_before, 100 * proposal.deviation_after
     yield f"  spread of shares (standard deviation) {before:.1f} -> {after:.1f} points"
 
 
-def _share(each: ClusterShare) -> tuple[str, str, str]:
-    share = (
-        "unknown"
-        if each.share_before is None or each.share_after is None
-        else f"{100 * each.share_before:.1f} % -> {100 * each.share_after:.1f} %"
-    )
-    return printable(each.name), share, f"{each.replicas_before:,} -> {each.replicas_after:,}"
+def _moves(proposal: RebalanceProposal) -> list[BindingMove]:
+    return [move for batch in proposal.batches for move in batch.moves]
 
 
-def _examples(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
-    moves = [each for batch in proposal.batches for each in batch.moves]
-    shown = moves if style.unfolded else moves[:_EXAMPLES]
-    for each in shown:
-        yield from _moved(each, style)
+def _share(cluster: ClusterShare) -> tuple[str, str, str]:
+    before, after = cluster.share_before, cluster.share_after
+    share = "unknown"
+    if before is not None and after is not None:
+        share = f"{100 * before:.1f} % -> {100 * after:.1f} %"
+    return cluster.name, share, f"{cluster.replicas_before:,} -> {cluster.replicas_after:,}"
+
+
+def _examples(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
+    moves = _moves(proposal)
+    shown = style.first(moves, _EXAMPLES)
+    for move in shown:
+        lead = f"  {move}   "
+        yield placed(lead, move.before, style)
+        yield placed(" " * max(2, len(lead) - 3) + "-> ", move.after, style)
     if len(moves) > len(shown):
         yield f"  and {len(moves) - len(shown):,} more (--all)"
 
 
-def _moved(each: BindingMove, style: Style) -> Iterator[str]:
-    lead = f"  {printable(str(each))}   "
-    yield lead + _placement(each.before, style.width - len(lead), style)
-    arrow = " " * max(2, len(lead) - 3) + "-> "
-    yield arrow + _placement(each.after, style.width - len(arrow), style)
-
-
-def _placement(found: Sequence[Target], width: int, style: Style) -> str:
-    names = [f"{printable(each.name)} {each.replicas:,}" for each in found]
-    return folded_to(names, max(20, width), style) or "no cluster"
-
-
-def _left(proposal: RebalanceProposal, style: Style) -> Iterator[str]:
+def _left(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     if proposal.left:
-        left = counted(sum(each.count for each in proposal.left), "binding was", "bindings were")
-        yield f"Why not more ({left} left)"
+        count = counted(sum(left.count for left in proposal.left), "binding was", "bindings were")
+        yield f"Why not more ({count} left)"
         rows = [
             (
-                f"{each.count:,}",
-                each.reason.value,
-                f"{_LEFT[each.reason]}: {style.fold([printable(name) for name in each.bindings], limit=_NAMES)}",
+                f"{left.count:,}",
+                left.reason.value,
+                f"{_LEFT[left.reason]}: {style.fold(left.bindings, limit=_NAMES)}",
             )
-            for each in proposal.left
+            for left in proposal.left
         ]
-        yield from table((), rows, style, align="><<", indent="  ")
+        yield Table((), rows, ">", indent=2)
     if proposal.skipped:
-        listed = ", ".join(f"{each.count:,} {each.reason.value}" for each in proposal.skipped)
-        yield from style.wrap(f"  not looked at: {listed} (a rebalance changes nothing there)", indent="    ")
+        skipped = {group.reason: group.count for group in proposal.skipped}
+        not_judged = skipped.pop(Skipped.NOT_JUDGED, 0)
+        listed = ", ".join(f"{count:,} {reason.value}" for reason, count in skipped.items())
+        if listed:
+            yield f"  not looked at: {listed} (a rebalance changes nothing there)"
+        if not_judged:
+            yield f"  not judged: {counted(not_judged, 'binding')}, of schedulers whose plugins are not known here: --from"
     if (found := proposal.suggestion) is not None:
-        policy = f" in {printable(str(found.policy))}" if found.policy is not None else ""
-        yield from style.wrap(
-            f"  With {found.text}{policy} and the same bounds: {counted(found.bindings, 'binding')}, "
-            f"{counted(found.stops, 'replica')} (verified).",
-            indent="    ",
-        )
+        policy = f" in {found.policy}" if found.policy is not None else ""
+        counts = f"{counted(found.bindings, 'binding')}, {counted(found.stops, 'replica')}"
+        yield f"  With {found.text}{policy} and the same bounds: {counts} (verified)."
 
 
-def _execution(proposal: RebalanceProposal, style: Style, written: Sequence[str]) -> Iterator[str]:
+def _execution(proposal: RebalanceProposal, style: Style, written: Sequence[str]) -> Iterator[TextBlock]:
     if not proposal.batches:
         return
-    most = max((each for batch in proposal.batches for each in batch.moves), key=lambda each: each.stops)
+    most = max(_moves(proposal), key=lambda move: move.stops)
     size = max(len(batch.moves) for batch in proposal.batches)
     batches = counted(len(proposal.batches), "batch", "batches")
-    yield from style.wrap(
+    yield (
         f"Batches: {batches} of at most {counted(size, 'binding')}. Decisions within a batch do not wait for each "
-        "other's effects; the figures above are computed that way.",
-        indent="  ",
+        "other's effects; the figures above are computed that way."
     )
-    yield from style.wrap(
-        "Moves are not surge-safe: Karmada removes the old replicas without waiting for the new ones. Largest: "
-        f"{most.stops:,} of {counted(sum(each.replicas for each in most.before), 'replica')} of {printable(str(most))}.",
-        indent="  ",
+    replicas = counted(sum(target.replicas for target in most.before), "replica")
+    yield (
+        "Moves are not surge-safe: Karmada removes the old replicas without waiting for the new ones. "
+        f"Largest: {most.stops:,} of {replicas} of {most}."
     )
-    for note in proposal.notes:
-        yield from style.wrap(printable(note), indent="  ")
+    yield from proposal.notes
     if written:
-        yield from style.wrap(
-            f"Written: {style.fold([printable(each) for each in written])}. Execute: kubectl create -f "
-            f"{printable(written[0])}; wait; run this command again.",
-            indent="  ",
+        yield (
+            f"Written: {style.fold(written)}. Execute: kubectl create -f {written[0]}; wait; run this command again."
         )
     else:
-        yield from style.wrap(
-            "Write manifests with --write-to DIR, then: kubectl create -f DIR/batch-1.yaml; wait; run this command again.",
-            indent="  ",
+        yield (
+            "Write manifests with --write-to DIR, then: kubectl create -f DIR/batch-1.yaml; wait; run this command again."
         )

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.model import Explanation, NextState
 from karmada_advisor.state.model import Applied, BindingState, ClusterStatus, Placed, StateName, Target
+from karmada_advisor.views.document import Line
+from karmada_advisor.views.text import Style
 
 if TYPE_CHECKING:  # an explanation without remedies needs no search
     from karmada_advisor.explain.remedy_model import Remedy
@@ -18,12 +20,15 @@ ROW_HEADING = ("ON", "WANTED", "APPLIED", "READY", "HEALTH", "")
 NO_RESULT = "Karmada then makes its binding"
 """What follows a change after which a policy claims a template: only with its binding is there a placement."""
 
+_LEAST: Final = 20
+"""Columns of the clusters in a line."""
+
 Fold = Callable[[Sequence[str]], str]
 
 
 def remarks(remedy: VerifiedRemedy | Remedy) -> list[str]:
     """Return what a person does instead of a patch, and what speaks against the remedy."""
-    instead = dict.fromkeys(each.instead for each in remedy.edits if each.instead)
+    instead = dict.fromkeys(edit.instead for edit in remedy.edits if edit.instead)
     return [*instead, *([remedy.caution] if remedy.caution else [])]
 
 
@@ -44,13 +49,20 @@ def answer(state: BindingState, fold: Fold = ", ".join) -> str:
 
 
 def _stored(state: BindingState) -> int:
-    total = sum(each.replicas for each in state.clusters)
-    return total if total < state.wanted else min(each.replicas for each in state.clusters)
+    total = sum(target.replicas for target in state.clusters)
+    return total if total < state.wanted else min(target.replicas for target in state.clusters)
 
 
 def placement(targets: Sequence[Target], fold: Fold = ", ".join, *, wanted: int = 1) -> str:
     """Return clusters with their replicas; names only for a workload without replicas."""
-    return fold([f"{each.name} {each.replicas}" if wanted else each.name for each in targets])
+    return fold([f"{target.name} {target.replicas}" if wanted else target.name for target in targets])
+
+
+def placed(lead: str, targets: Sequence[Target], style: Style, tail: str = "") -> Line:
+    """Return a line of clusters with their replicas: as many as fit between its beginning and its end."""
+    left = max(_LEAST, style.width - len(lead) - len(tail))
+    shown = style.fold_to([*map(str, targets)], left) or "no cluster"
+    return Line(f"{lead}{shown}{tail}", breaks=False)
 
 
 def would_be(explanation: Explanation, fold: Fold = ", ".join) -> str:
@@ -76,7 +88,7 @@ def would_be(explanation: Explanation, fold: Fold = ", ".join) -> str:
 
 def shows_rows(rows: Sequence[ClusterStatus]) -> bool:
     """Return whether a table of what runs tells anything: a cluster has reported, or something is wrong."""
-    return any(each.reason or each.applied is not Applied.NOT_REPORTED or each.health for each in rows)
+    return any(row.reason or row.applied is not Applied.NOT_REPORTED or row.health for row in rows)
 
 
 def row_cells(row: ClusterStatus) -> tuple[str, ...]:
@@ -84,4 +96,6 @@ def row_cells(row: ClusterStatus) -> tuple[str, ...]:
     wanted = "leaving" if row.wanted is None else f"{row.wanted:,}" if row.wanted else "-"
     ready = "-" if row.ready is None else f"{row.ready:,}"
     note = f"{row.problem}: {row.message}" if row.problem and row.message else row.problem
+    if row.required_by:
+        note = "; ".join(filter(None, (f"required by {', '.join(row.required_by)}", note)))
     return row.name, wanted, row.applied.value, ready, row.health or "-", note

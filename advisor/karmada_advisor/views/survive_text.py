@@ -6,33 +6,25 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted, shown_units
-from karmada_advisor.explain.model import Target
-from karmada_advisor.plan.load import CPU
-from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.model import (
-    BindingLoss,
-    BindingLosses,
+from karmada_advisor.views import survive_words as words
+from karmada_advisor.views.document import Cell, Line, Section, Table, TextBlock
+from karmada_advisor.views.text import Style, text
+from karmada_advisor.whatif.plan.load import CPU
+from karmada_advisor.whatif.survive.classify import LossClass
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import (
     DomainLoss,
     LossCounts,
     LossRemedy,
     Overcommitted,
     SurvivalReport,
 )
-from karmada_advisor.views.layout import Style, printable, table
-from karmada_advisor.views.survive_words import (
-    FIGURES,
-    by_domain,
-    capacity_of,
-    figures,
-    fleet_remedies,
-    groups,
-    kinds,
-    remedies_of,
-    remedy_words,
-)
 
-_COLUMNS: Final = (*map(str.upper, FIGURES), "BY ITSELF")
+DESCRIBED: Final = 20
+"""Domains that a document describes."""
+
+_NO_FIGURES: Final = [""] * (len(words.FIGURES) - 1)
+_COLUMNS: Final = (*map(str.upper, words.FIGURES), "BY ITSELF")
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
 """Columns that are left out first if the text is narrow."""
 _TARGETS: Final = 4
@@ -50,132 +42,141 @@ def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
         style: How to write.
         top: The most domains of a kind, and of details.
     """
+    return text(survive_sections(report, style, top=top), style)
+
+
+def survive_sections(report: SurvivalReport, style: Style, *, top: int) -> Iterator[Section]:
+    """Yield the sections of the text; ``top`` as in ``survive_text``."""
     limit = len(report.domains) if style.unfolded else top
-    sections = [
-        [*_head(report, style)],
-        [*_domains(report, style, limit)],
-        *([*each] for each in _details(report, style, limit)),
-        [*_remarks(report, style)],
-        [*_result(report, style)],
-    ]
-    return "\n\n".join("\n".join(each) for each in sections if each) + "\n"
-
-
-def _head(report: SurvivalReport, style: Style) -> Iterator[str]:
     fleet = f"Fleet {report.provenance.fleet_text}, {counted(report.totals.bindings, 'binding')}."
-    yield from style.wrap(f"Survive: {printable(report.summary)} {fleet}", indent="  ")
+    yield [f"Survive: {report.summary} {fleet}"]
+    yield domain_tables(report, style, limit)
+    yield from _details(report, style, limit)
+    yield remarks(report)
+    yield [_result(report)]
 
 
-def _domains(report: SurvivalReport, style: Style, limit: int) -> Iterator[str]:
-    rows: list[tuple[str, ...]] = []
-    for kind in kinds(report):
-        found = [each for each in report.domains if each.kind == kind]
-        shown = [each for each in found if style.unfolded or _matters(each)][:limit]
-        rows.append((f"  {printable(kind.upper())}", *_COLUMNS))
-        rows += [_row(each) for each in shown]
-        if left := [each for each in found if each.done][len(shown) :]:
+def domain_tables(report: SurvivalReport, style: Style, limit: int) -> Iterator[Table]:
+    """Yield a table of the domains of each kind; those that fail are in bold, and lead to their description."""
+    for kind in words.kinds(report):
+        found = [(number, domain) for number, domain in enumerate(report.domains) if domain.kind == kind]
+        shown = [pair for pair in found if style.unfolded or _matters(pair[1])][:limit]
+        rows: list[Sequence[str | Cell]] = [
+            (
+                Cell(
+                    f"{'!' if domain.is_spof else ' '} {domain.name}",
+                    number in report.failing,
+                    anchor(number),
+                ),
+                *(words.figures(domain) if domain.done else ["not done", *_NO_FIGURES]),
+                _itself(domain.itself) if domain.done else "",
+            )
+            for number, domain in shown
+        ]
+        if left := [domain for _, domain in found if domain.done][len(shown) :]:
             rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
-    yield from table((), rows, style, align="<>>>>>>>><", optional=_OPTIONAL, spilling=0)
+        yield Table(
+            (f"  {kind.upper()}", *_COLUMNS),
+            rows,
+            "<>>>>>>>><",
+            f"By {kind}, the worst first",
+            optional=_OPTIONAL,
+            spilling=0,
+            kind="domains",
+        )
+
+
+def anchor(number: int) -> str:
+    """Return the link to the description of a domain in a document; "" if it has none."""
+    return f"#d{number}" if number < DESCRIBED else ""
 
 
 def _matters(domain: DomainLoss) -> bool:
     found = domain.chosen
-    return domain.done and bool(found.dark or found.missing or found.interrupted or found.swept_replicas)
+    not_judged = found.counts[LossClass.NOT_JUDGED.value]
+    return domain.done and bool(
+        found.dark or found.missing or found.interrupted or found.swept_replicas or not_judged
+    )
 
 
 def _left(domains: Sequence[DomainLoss], kind: str) -> str:
-    counted_ = f"{len(domains):,} more {kind}{'' if len(domains) == 1 else 's'}"
-    if not any(_matters(each) for each in domains):
-        return f"  {printable(counted_)}: nothing dark, nothing missing (--all)"
-    return f"  {printable(counted_)} (--all)"
-
-
-def _row(domain: DomainLoss) -> tuple[str, ...]:
-    name = f"{'!' if domain.is_spof else ' '} {printable(domain.name)}"
-    return name, *figures(domain), _itself(domain.itself)
+    rest = "" if any(map(_matters, domains)) else ": nothing dark, nothing missing"
+    return f"  {counted(len(domains), f'more {kind}')}{rest} (--all)"
 
 
 def _itself(found: LossCounts) -> str:
-    words = {LossClass.NOT_EVICTED: "stay", LossClass.SWEPT: "swept"}
-    shown = [
-        f"{found.counts[each.value]:,} {word}" for each, word in words.items() if found.counts[each.value]
-    ]
-    others = sum(
-        count
-        for name, count in found.counts.items()
-        if name not in {LossClass.UNTOUCHED.value, *(each.value for each in words)}
-    )
+    words = {
+        LossClass.NOT_EVICTED.value: "stay",
+        LossClass.SWEPT.value: "swept",
+        LossClass.NOT_JUDGED.value: "not judged",
+    }
+    shown = [f"{found.counts[name]:,} {word}" for name, word in words.items() if found.counts[name]]
+    apart = {LossClass.UNTOUCHED.value, *words}
+    others = sum(count for name, count in found.counts.items() if name not in apart)
     if others:
         shown.append(f"{others:,} move")
     return ", ".join(shown) or "nothing"
 
 
-def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Iterator[str]]:
-    listed = by_domain(report)
+def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Section]:
+    listed = words.by_domain(report)
     seen: set[tuple[str, ...]] = set()
-    for kind in kinds(report):
+    for kind in words.kinds(report):
         shown = [
             number
-            for number, each in enumerate(report.domains)
-            if each.kind == kind and each.clusters not in seen and (_matters(each) or each.overcommitted)
-        ][: limit if style.unfolded else _DOMAINS]
+            for number, domain in enumerate(report.domains)
+            if domain.kind == kind
+            and domain.clusters not in seen
+            and (_matters(domain) or domain.overcommitted)
+        ][: limit if style.unfolded else max(_DOMAINS, style.least)]
         for number in shown:
             seen.add(report.domains[number].clusters)
-            yield _domain(report, number, listed.get(number, ()), style)
+            yield domain_section(report, number, listed.get(number, ()), style)
 
 
-def _domain(
-    report: SurvivalReport, number: int, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style
-) -> Iterator[str]:
-    domain, loss = report.domains[number], report.settings.loss
-    head = printable(str(domain))
-    dark = [each for each in found if each[1].dark]
-    others = [each for each in found if not each[1].dark and each[1].effect is not LossClass.SWEPT]
-    swept = [each for each in found if each[1].effect is LossClass.SWEPT]
+def domain_section(
+    report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+) -> Iterator[TextBlock]:
+    """Yield what the loss of a domain does to some bindings, with what mends it."""
+    domain = report.domains[number]
+    dark = [pair for pair in found if pair[1].dark]
+    others = [pair for pair in found if not pair[1].dark and pair[1].effect is not LossClass.SWEPT]
+    swept = [pair for pair in found if pair[1].effect is LossClass.SWEPT]
     if dark:
-        yield style.paint(f"! {head}: {counted(len(dark), 'workload')} dark", "bold")
+        yield Line(f"! {domain}: {counted(len(dark), 'workload')} dark", "bold")
         yield from _groups(report, number, dark, style)
     if others:
-        missing = sum(each[1].missing for each in others)
-        counted_ = counted(len(others), "workload")
-        yield f"{'!' if missing else '~'} {head}: {counted_} more" + (
-            f", {counted(missing, 'replica')} missing" if missing else ""
-        )
+        missing = sum(loss.missing for _, loss in others)
+        end = f", {counted(missing, 'replica')} missing" if missing else ""
+        yield f"{'!' if missing else '~'} {domain}: {counted(len(others), 'workload')} more{end}"
         yield from _groups(report, number, others, style)
-    for each in domain.overcommitted[: len(domain.overcommitted) if style.unfolded else _CLUSTERS]:
-        yield from style.wrap(f"    {_asked(each)}", indent="      ")
-    if len(domain.overcommitted) > _CLUSTERS and not style.unfolded:
-        yield f"    and {counted(len(domain.overcommitted) - _CLUSTERS, 'more cluster')} (--all)"
-    yield from _remedies(capacity_of(report, number), style)
+    shown = style.first(domain.overcommitted, _CLUSTERS)
+    yield from (f"    {_asked(cluster)}" for cluster in shown)
+    if len(domain.overcommitted) > len(shown):
+        yield f"    and {counted(len(domain.overcommitted) - len(shown), 'more cluster')} (--all)"
+    yield from _remedies(words.capacity_of(report, number))
     if swept:
-        counted_ = counted(len(swept), "workload that is not on it", "workloads that are not on it")
-        yield from style.wrap(
-            f"! {head} sweeps {counted_} ({counted(domain.chosen.swept_replicas, 'replica restarts', 'replicas restart')}):"
-            " it lets other regions win",
-            indent="    ",
-        )
+        count = counted(len(swept), "workload that is not on it", "workloads that are not on it")
+        restart = counted(domain.chosen.swept_replicas, "replica restarts", "replicas restart")
+        yield f"! {domain} sweeps {count} ({restart}): it lets other regions win"
         yield from _groups(report, number, swept, style)
-    yield from _interrupted(domain, head, style, loss)
+    yield from _interrupted(domain, report.settings.loss)
 
 
-def _interrupted(domain: DomainLoss, head: str, style: Style, loss: Loss) -> Iterator[str]:
+def _interrupted(domain: DomainLoss, loss: Loss) -> Iterator[TextBlock]:
     found, times = domain.chosen, domain.times
     returning = found.interrupted - found.dark
     if returning <= 0 and times is None:
         return
-    there = (
-        sum(found.counts.values())
-        - found.counts[LossClass.UNTOUCHED.value]
-        - found.counts[LossClass.SWEPT.value]
-    )
-    text = f"{returning:,} of {there:,} are down until their new copy runs" if returning > 0 else ""
+    apart = found.counts[LossClass.UNTOUCHED.value] + found.counts[LossClass.SWEPT.value]
+    there = sum(found.counts.values()) - apart
+    parts = [f"{returning:,} of {there:,} are down until their new copy runs"] if returning > 0 else []
     if times is not None and loss is not Loss.DELETED:
-        when = (
+        parts.append(
             f"estimated: noticed after {times.noticed} s, evicted from {_time(times.first)} on, the last after "
             f"{_time(times.last)}"
         )
-        text = f"{text}; {when}" if text else when
-    yield from style.wrap(f"~ {head}: {text}", indent="    ")
+    yield f"~ {domain}: {'; '.join(parts)}"
 
 
 def _time(seconds: int) -> str:
@@ -187,94 +188,76 @@ def _time(seconds: int) -> str:
 
 
 def _groups(
-    report: SurvivalReport, number: int, found: Sequence[tuple[BindingLosses, BindingLoss]], style: Style
-) -> Iterator[str]:
-    ordered = groups(found, report.settings)
-    shown = ordered if style.unfolded else ordered[:_GROUPS]
-    for each in shown:
-        yield from style.wrap(
-            f"    {printable(each.policy)}  {len(each.members):,}   {each.what}"
-            f"{f': {printable(each.message)}' if each.message else ''}",
-            indent="      ",
-        )
-        for binding, loss in each.members if style.unfolded else each.members[:1]:
-            others = len(each.members) - 1
-            more = f"   and {others:,} more" if others and not style.unfolded else ""
-            yield from style.wrap(
-                f"      {printable(str(binding))}  {_placement(binding.before, style)} -> "
-                f"{_placement(loss.after, style)}{more}",
-                indent="        ",
+    report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+) -> Iterator[TextBlock]:
+    ordered = words.groups(found, report.settings)
+    shown = style.first(ordered, _GROUPS)
+    for group in shown:
+        message = f": {group.message}" if group.message else ""
+        yield f"    {group.policy}  {len(group.members):,}   {group.what}{message}"
+        members = style.first(group.members, 1)
+        others = len(group.members) - len(members)
+        more = f"   and {others:,} more" if others else ""
+        for binding, loss in members:
+            before, after = (
+                style.fold([*map(str, targets)], limit=_TARGETS) or "nothing"
+                for targets in (binding.before, loss.after)
             )
-        yield from _remedies(remedies_of(report, number, each), style)
+            after = "not judged" if loss.effect is LossClass.NOT_JUDGED else after
+            yield f"      {binding}  {before} -> {after}{more}"
+        yield from _remedies(words.remedies_of(report, number, group))
     if len(ordered) > len(shown):
-        rest = sum(len(each.members) for each in ordered[len(shown) :])
-        yield f"    and {counted(rest, 'more workload')} of {counted(len(ordered) - len(shown), 'group')} (--all)"
+        rest = ordered[len(shown) :]
+        workloads = counted(sum(len(group.members) for group in rest), "more workload")
+        yield f"    and {workloads} of {counted(len(rest), 'group')} (--all)"
 
 
-def _remedies(found: Sequence[LossRemedy], style: Style) -> Iterator[str]:
-    for rank, each in enumerate(found, 1):
-        yield from style.wrap(f"      {rank}  {printable(remedy_words(each))}", indent="         ")
-
-
-def _placement(found: Sequence[Target], style: Style) -> str:
-    names = [
-        f"{printable(each.name)} {each.replicas:,}" if each.replicas else printable(each.name)
-        for each in found
-    ]
-    return style.fold(names, limit=_TARGETS) or "nothing"
+def _remedies(found: Sequence[LossRemedy]) -> Iterator[TextBlock]:
+    for rank, remedy in enumerate(found, 1):
+        yield Line(f"      {rank}  {words.remedy_words(remedy)}", hang=9)
 
 
 def _asked(found: Overcommitted) -> str:
     asked = ", ".join(
-        f"{_amount(each.resource, each.asked)} of {_amount(each.resource, each.free or 0)} free {printable(each.resource)}"
-        for each in found.demands
+        f"{_amount(demand.resource, demand.asked)} of {_amount(demand.resource, demand.free or 0)} free {demand.resource}"
+        for demand in found.demands
     )
-    return f"{printable(found.name)} is asked for {asked}"
+    return f"{found.name} is asked for {asked}"
 
 
 def _amount(resource: str, amount: float) -> str:
     return shown_units(resource, round(amount * 1000) if resource == CPU else round(amount))
 
 
-def _remarks(report: SurvivalReport, style: Style) -> Iterator[str]:
+def remarks(report: SurvivalReport) -> Iterator[TextBlock]:
+    """Yield what is not judged, settings that help, and notes."""
     totals = report.totals
-    left = [
-        counted(count, one, many)
-        for count, one, many in (
-            (totals.pending_before, "pending before", "pending before"),
-            (totals.followers, "follower", "followers"),
-            (totals.deleting, "being deleted", "being deleted"),
-        )
-        if count
-    ]
-    if left:
-        yield from style.wrap(f"  not judged: {', '.join(left)}", indent="    ")
-    for each in fleet_remedies(report):
-        yield from style.wrap(f"  to evict by itself: {printable(remedy_words(each))}", indent="    ")
-    drifting = sum(each.drift for each in report.bindings)
-    if drifting:
-        yield from style.wrap(
-            f"  drift: {counted(drifting, 'binding changes', 'bindings change')} without any loss; judged after that",
-            indent="    ",
-        )
-    for note in report.notes:
-        yield from style.wrap(f"  {printable(note)}", indent="    ")
-
-
-def _result(report: SurvivalReport, style: Style) -> Iterator[str]:
-    totals = report.totals
-    dark = (
-        f"{counted(totals.dark, 'workload goes', 'workloads go')} dark with some loss"
-        if totals.dark
-        else "nothing goes dark"
+    counts = (
+        (totals.pending_before, "pending before", "pending before"),
+        (totals.followers, "follower", "followers"),
+        (totals.deleting, "being deleted", "being deleted"),
     )
-    asked = ",".join(report.fail_on) or "none"
+    if left := [counted(count, one, many) for count, one, many in counts if count]:
+        yield f"  not judged: {', '.join(left)}"
+    for remedy in words.fleet_remedies(report):
+        yield f"  to evict by itself: {words.remedy_words(remedy)}"
+    if drifting := sum(binding.drift for binding in report.bindings):
+        change = counted(drifting, "binding changes", "bindings change")
+        yield f"  drift: {change} without any loss; judged after that"
+    yield from (f"  {note}" for note in report.notes)
+
+
+def _result(report: SurvivalReport) -> Line:
+    totals = report.totals
+    goes = counted(totals.dark, "workload goes", "workloads go")
+    dark = f"{goes} dark with some loss" if totals.dark else "nothing goes dark"
     verb = "fails" if len(report.failing) == 1 else "fail"
-    failing = (
-        f"{len(report.failing):,} of {counted(totals.domains, 'domain')} {verb} --fail-on {printable(asked)}"
-    )
+    failing = f"{len(report.failing):,} of {counted(totals.domains, 'domain')} {verb}"
+    failing += f" --fail-on {','.join(report.fail_on) or 'none'}"
     if report.has_baseline:
         failing += " with more than in the baseline"
-    left = sum(not each.done for each in report.domains)
+    left = sum(not domain.done for domain in report.domains)
     undone = f"; {counted(left, 'domain is', 'domains are')} not done" if left else ""
-    yield from style.wrap(style.paint(f"Survive: {dark}; {failing}{undone}.", "bold"), indent="  ")
+    if totals.not_judged:
+        undone += f"; {counted(totals.not_judged, 'binding is', 'bindings are')} not judged"
+    return Line(f"Survive: {dark}; {failing}{undone}.", "bold")

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.stored import duration
-from karmada_advisor.survive.classify import LossClass
-from karmada_advisor.survive.domains import kind_order
-from karmada_advisor.survive.model import (
+from karmada_advisor.whatif.survive.classify import LossClass
+from karmada_advisor.whatif.survive.domains import kind_order
+from karmada_advisor.whatif.survive.model import (
     BindingLoss,
     BindingLosses,
     DomainLoss,
@@ -22,6 +23,7 @@ WHAT: Final = {
     LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
     LossClass.NOT_EVICTED: "not evicted: eviction is off, it tolerates the taint, or no placement was applied",
     LossClass.FROZEN: "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
+    LossClass.NOT_JUDGED: "not judged",
     LossClass.HELD: "evicted, and held",
     LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
     LossClass.UNPLACED: "unplaced: no cluster takes it",
@@ -35,7 +37,10 @@ WHAT: Final = {
 FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
 """The columns of ``figures``."""
 
-_PENDING: Final = "short: placed, but there is no capacity where it is placed"
+_COUNTED: Final = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
+
+BindingAndLoss = tuple[BindingLosses, BindingLoss]
+"""A binding with one of its losses."""
 
 
 class LossGroup(NamedTuple):
@@ -53,25 +58,24 @@ class LossGroup(NamedTuple):
     effect: LossClass
     what: str
     message: str
-    members: Sequence[tuple[BindingLosses, BindingLoss]]
+    members: Sequence[BindingAndLoss]
 
 
 def kinds(report: SurvivalReport) -> list[str]:
     """Return the kinds of domains, in the order in which they are listed."""
-    return sorted({each.kind for each in report.domains}, key=kind_order)
+    return sorted({domain.kind for domain in report.domains}, key=kind_order)
 
 
 def figures(domain: DomainLoss) -> list[str]:
     """Return what a loss does in numbers."""
     found = domain.chosen
-    classes = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
-    counts = (found.counts[each.value] for each in classes)
-    return [f"{each:,}" for each in (found.dark, found.missing, found.interrupted, *counts)]
+    counts = (found.counts[effect.value] for effect in _COUNTED)
+    return [f"{figure:,}" for figure in (found.dark, found.missing, found.interrupted, *counts)]
 
 
-def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLosses, BindingLoss]]]:
+def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[BindingAndLoss]]:
     """Return the listed bindings of each domain, by its index."""
-    found: dict[int, list[tuple[BindingLosses, BindingLoss]]] = {}
+    found: dict[int, list[BindingAndLoss]] = {}
     for binding in report.bindings:
         for loss in binding.losses:
             for number in loss.domains:
@@ -79,25 +83,21 @@ def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[tuple[BindingLoss
     return found
 
 
-def groups(found: Sequence[tuple[BindingLosses, BindingLoss]], settings: LossSettings) -> list[LossGroup]:
+def groups(found: Sequence[BindingAndLoss], settings: LossSettings) -> list[LossGroup]:
     """Return the groups of some bindings, the largest first."""
-    made: dict[tuple[str, LossClass, str], list[tuple[BindingLosses, BindingLoss]]] = {}
-    for each in found:
-        made.setdefault((policy_name(each[0]), each[1].effect, each[1].message), []).append(each)
-    ordered = sorted(made.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
+    members: dict[tuple[str, LossClass, str], list[BindingAndLoss]] = {}
+    for binding, loss in found:
+        members.setdefault((policy_name(binding), loss.effect, loss.message), []).append((binding, loss))
+    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
     return [
-        LossGroup(
-            policy,
-            effect,
-            _PENDING if any(loss.pending for _, loss in members) else _what(effect, settings),
-            message,
-            members,
-        )
-        for (policy, effect, message), members in ordered
+        LossGroup(policy, effect, _what(effect, of_group, settings), message, of_group)
+        for (policy, effect, message), of_group in ordered
     ]
 
 
-def _what(effect: LossClass, settings: LossSettings) -> str:
+def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: LossSettings) -> str:
+    if any(loss.pending for _, loss in members):
+        return "short: placed, but there is no capacity where it is placed"
     if effect is LossClass.BLOCKED:
         return f"{WHAT[effect]}, for {duration(settings.eviction_timeout)} at most"
     return WHAT[effect]
@@ -111,33 +111,32 @@ def policy_name(binding: BindingLosses) -> str:
 def remedies_of(report: SurvivalReport, number: int, group: LossGroup) -> list[LossRemedy]:
     """Return what mends a group of bindings in the loss of a domain."""
     policy = group.members[0][0].policy
-    return [
-        each
-        for each in report.remedies
-        if policy is not None
-        and each.policy == policy
-        and each.effect is group.effect
-        and number in each.domains
-    ]
+    return [] if policy is None else _remedies(report, number, policy, group.effect)
 
 
 def capacity_of(report: SurvivalReport, number: int) -> list[LossRemedy]:
     """Return the least capacity to add so that nothing is short in the loss of a domain."""
+    return _remedies(report, number, None, LossClass.SHORT)
+
+
+def _remedies(
+    report: SurvivalReport, number: int, policy: PolicyRef | None, effect: LossClass
+) -> list[LossRemedy]:
     return [
-        each
-        for each in report.remedies
-        if each.policy is None and each.effect is LossClass.SHORT and number in each.domains
+        remedy
+        for remedy in report.remedies
+        if remedy.policy == policy and remedy.effect is effect and number in remedy.domains
     ]
 
 
 def fleet_remedies(report: SurvivalReport) -> list[LossRemedy]:
     """Return what concerns the fleet: settings, and capacity that suffices for several losses."""
-    return [each for each in report.remedies if each.policy is None and each.flags]
+    return [remedy for remedy in report.remedies if remedy.policy is None and remedy.flags]
 
 
 def remedy_words(remedy: LossRemedy) -> str:
     """Return a remedy in words: the edits, whether they need the owner's word, and what moves today."""
-    parts = [", and ".join(each.text for each in remedy.edits)]
+    parts = [", and ".join(edit.text for edit in remedy.edits)]
     if remedy.effect is LossClass.SHORT and remedy.policy is None:
         parts.append("the least that suffices, verified")
     elif not remedy.verified:

@@ -1,242 +1,229 @@
-"""An explanation as text: the answer in the second line, the decisive step marked, then the evidence."""
+"""A document as text: wrapped sentences, aligned tables, folded lists, and colours that repeat what words say.
+
+No text controls a terminal or forges lines, whatever names and messages contain (``printable``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from functools import partial
-from typing import Final
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, TypeVar
 
-from karmada_advisor.explain.amounts import counted, listed
-from karmada_advisor.explain.model import Explanation, Tense
-from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
-from karmada_advisor.explain.trace_model import FunnelStage
-from karmada_advisor.state.stored import age
-from karmada_advisor.views.layout import Style, folded_to, table
-from karmada_advisor.views.state import (
-    NO_RESULT,
-    ROW_HEADING,
-    headline,
-    remarks,
-    row_cells,
-    shows_rows,
-    would_be,
-)
-from karmada_advisor.views.text_tables import ROWS, clusters, combinations, division, terms
+from karmada_advisor.views.document import Details, Line, Section, Table, Written, text_of
+from karmada_scheduler.structs import Struct, replace
 
-DECISIVE: Final = "<- decides"
+T = TypeVar("T")
+
+FOLDED: Final = 5
+
+_COLOURS: Final = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "faint": "2"}
 
 
-def explanation_text(explanation: Explanation, style: Style, *, quiet: bool = False) -> str:
-    """Return the text; with ``quiet`` the answer, the steps, and what is wrong."""
-    lines = list(_head(explanation, style))
-    funnel = list(funnel_lines(explanation, style))
-    warnings = list(_warnings(explanation, style))
-    if quiet:
-        return "\n".join([*lines, *funnel, *warnings]) + "\n"
-    sections = [lines, list(_rows(explanation, style)), funnel, warnings, *_tables(explanation, style)]
-    sections += [list(_remedies(explanation, style)), list(_end(explanation, style))]
-    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+class Style(Struct, frozen=True):
+    """How to write.
 
+    Attributes:
+        width: Columns; at least 40.
+        colour: Whether to write colours.
+        unfolded: Whether lists are written in full.
+        least: As many items of a list are written, if it has them.
+    """
 
-def _head(explanation: Explanation, style: Style) -> Iterator[str]:
-    binding = explanation.binding
-    parts = [str(binding), asked_text(explanation)]
-    if binding.policy is not None:
-        parts.append(f"policy {binding.policy}")
-    yield from style.wrap_parts(parts, indent="  ")
-    state = explanation.state
-    fold = partial(style.fold, limit=12)
-    first, *rest = style.wrap(headline(state, fold), indent="  ")
-    yield style.paint(state.words, state.colour) + first[len(state.words) :]
-    yield from rest
-    if next_text := would_be(explanation, fold):
-        yield from style.wrap(next_text, indent="  ")
-    yield from style.wrap(provenance_text(explanation), indent="  ")
+    width: int = 100
+    colour: bool = False
+    unfolded: bool = False
+    least: int = 0
 
+    def paint(self, text: str, colour: str) -> str:
+        """Return a text in a colour, if there are colours; "" is none."""
+        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self.colour and text and colour else text
 
-def asked_text(explanation: Explanation) -> str:
-    """Return what the binding asks for: replicas and the request of each."""
-    binding = explanation.binding
-    if not binding.replicas and not binding.request:
-        return "no replicas"
-    count = counted(binding.replicas, "replica")
-    return f"{count} of {listed(binding.request)}" if binding.request else f"{count} without requests"
+    def first(self, items: Sequence[T], limit: int) -> Sequence[T]:
+        """Return the items that are written: the first ones, or all."""
+        return items if self.unfolded else items[: max(limit, self.least)]
 
+    def fold(self, items: Sequence[str], *, limit: int = FOLDED, separator: str = ", ") -> str:
+        """Return the first items, and the number of the others."""
+        limit = max(limit, self.least)
+        if self.unfolded or len(items) <= limit + 1:
+            return separator.join(items)
+        return f"{separator.join(items[:limit])} and {len(items) - limit:,} more"
 
-def provenance_text(explanation: Explanation) -> str:
-    """Return where an explanation comes from, and what the next decision is."""
-    provenance = explanation.provenance
-    record = provenance.record
-    asks = explanation.trigger is not None and explanation.trigger.asks
-    now = "" if provenance.tense is Tense.REPLAYED else " now"
-    text = f"{provenance.tense.value}{now} from {provenance.source}"
-    if provenance.rules:
-        text += f" by the rules of {provenance.rules}"
-    if provenance.basis == "first":
-        text += ", as a first decision: it gives the placement that the binding has"
-    if record is not None:
-        ago = "" if record.age_seconds is None else f" ({age(record.age_seconds)} ago)"
-        event = f", {record.event}" if record.event else ""
-        same = {True: "with the same result", False: "with another result", None: "not compared"}[
-            record.agrees
-        ]
-        text = (
-            f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{ago}; the steps below are {text}, "
-            f"{same}"
+    def fold_to(self, names: Sequence[str], width: int) -> str:
+        """Return as many names as fit into a width, and the number of the others."""
+        for limit in range(FOLDED, 0, -1):
+            text = self.fold(names, limit=limit)
+            if len(text) <= width or self.unfolded:
+                return text
+        return self.fold(names, limit=1)
+
+    def wrap(self, text: str, *, indent: str = "") -> list[str]:
+        """Return a sentence in lines; those after the first are indented."""
+        lines = textwrap.wrap(
+            text, self.width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         )
-    elif provenance.no_record:
-        text += f"; no record ({provenance.no_record})"
-    if not explanation.schedule:
-        return f"{text}."
-    return (
-        f"{text}, {explanation.schedule}."
-        if asks and record is None
-        else f"{text}. Now: {explanation.schedule}."
-    )
+        return lines or [""]
 
 
-def _rows(explanation: Explanation, style: Style) -> Iterator[str]:
-    rows = explanation.state.rows
-    if not shows_rows(rows):
-        return
-    bad = [each for each in rows if each.reason]
-    shown = (
-        rows if style.unfolded or len(rows) <= ROWS + 1 else [*bad, *(e for e in rows if not e.reason)][:ROWS]
-    )
-    yield from table(ROW_HEADING, [row_cells(each) for each in shown], style, align=" > >", spilling=5)
-    if len(shown) < len(rows):
-        yield f"and {len(rows) - len(shown):,} more clusters (--all)"
+_UNBROKEN: Final = 100_000
+"""The width of a text whose lines are not wrapped."""
 
 
-def funnel_lines(explanation: Explanation, style: Style) -> Iterator[str]:
-    """Yield the steps of the decision; the decisive one is marked."""
-    width = max((len(_counts(stage)) for stage in explanation.funnel), default=0)
-    for stage in explanation.funnel:
-        only = len(explanation.funnel) == 1
-        text = "" if only and explanation.refusals else stage.text
-        yield from _stage(stage, _counts(stage).ljust(width), text, style)
-        if only:
-            yield from _refusals(explanation, style)
+def wide(style: Style) -> Style:
+    """Return a style without folded lists and broken lines."""
+    return replace(style, width=_UNBROKEN, unfolded=True)
 
 
-def _counts(stage: FunnelStage) -> str:
-    return f"{stage.before:,}" if stage.after is None else f"{stage.before:,} -> {stage.after:,}"
+def of_document(rows: int, *, unfolded: bool = False) -> Style:
+    """Return the style of a text that becomes a document, with so many rows."""
+    return Style(_UNBROKEN, unfolded=unfolded, least=rows)
 
 
-def _stage(stage: FunnelStage, counts: str, text: str, style: Style) -> Iterator[str]:
-    head = f"  {stage.name:<6}  {counts}   "
-    lines = style.wrap((head + text).rstrip(), indent=" " * len(head))
-    if stage.decisive:
-        if len(lines[-1]) + 3 + len(DECISIVE) > style.width:
-            lines.append(" " * (len(head) - 3))
-        marked = style.paint(DECISIVE, "yellow")
-        lines[-1] = f"{lines[-1]}   {marked}"
-    yield from lines
+_RIGHT: Final = ">"
+_LEAST_CELL: Final = 12
+_MARKS: Final = ("!", "~")
 
 
-def _refusals(explanation: Explanation, style: Style) -> Iterator[str]:
-    heads = [(str(each.count), each.plugin or "-", each.short) for each in explanation.refusals]
-    if heads:
-        taken = 4 + sum(2 + max(len(row[column]) for row in heads) for column in range(3))
-        rows = [
-            (*head, folded_to(each.names, style.width - taken, style))
-            for head, each in zip(heads, explanation.refusals, strict=True)
-        ]
-        yield from table((), rows, style, align=">", indent="    ")
+def text(sections: Iterable[Section], style: Style) -> str:
+    """Return a text: its sections with blank lines between them, without those that are empty."""
+    written = ("\n".join(lines(section, style)) for section in sections)
+    return "\n\n".join(section for section in written if section) + "\n"
 
 
-def _warnings(explanation: Explanation, style: Style) -> Iterator[str]:
-    for each in explanation.mismatches:
-        text = f"  ! defect of this explanation: the trace {each.trace} of {each.place} has {each.ours}, the decision {each.decision}"
-        yield from (style.paint(line, "red") for line in style.wrap(text, indent="    "))
-    for warning in explanation.warnings:
-        yield from (style.paint(line, "yellow") for line in style.wrap(f"  ! {warning}", indent="    "))
-
-
-def _tables(explanation: Explanation, style: Style) -> Iterator[list[str]]:
-    if len(explanation.funnel) > 1 or style.unfolded:
-        yield list(clusters(explanation, style))
-    yield list(terms(explanation, style))
-    if explanation.selection is not None:
-        yield list(combinations(explanation.selection, style))
-    if explanation.division is not None:
-        yield list(division(explanation.division, style))
-    yield list(_causes(explanation, style))
-
-
-def _causes(explanation: Explanation, style: Style) -> Iterator[str]:
-    if explanation.causes:
-        yield "Causes"
-        for each in explanation.causes:
-            mark = style.paint(each.code, "bold") if each.primary else each.code
-            first, *rest = style.wrap(f"  {each.code}: {each.text}", indent="    ")
-            yield first.replace(each.code, mark, 1)
-            yield from rest
-
-
-def _remedies(explanation: Explanation, style: Style) -> Iterator[str]:
-    if explanation.remedies:
-        if all(each.result for each in explanation.remedies):
-            yield "Any one of these places it (each verified by deciding again):"
+def lines(section: Section, style: Style) -> Iterator[str]:
+    """Yield the lines of a section."""
+    for block in section:
+        if isinstance(block, Table):
+            yield from _table(block, style)
+        elif isinstance(block, Details):
+            yield from lines([*filter(None, [block.lead]), *block.blocks], style)
+        elif isinstance(block, Written):
+            yield from (f"{'':<{block.indent}}{line}".rstrip() for line in block.lines)
         else:
-            yield "After any one of these a policy claims it (each verified by the rules of Karmada's detector):"
-        yield from _remedy_lines(explanation.remedies, style)
-    if explanation.remedy_search is not None and (
-        end := _search_end(explanation.remedy_search, found=bool(explanation.remedies))
-    ):
-        yield from style.wrap(end, indent="  ")
+            yield from _line(Line(block) if isinstance(block, str) else block, style)
 
 
-def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> list[str]:
-    """Return one line per change with its result at the end; below it where that is too wide."""
-    side, subject = (max(len(getattr(each, name)) for each in remedies) for name in ("side", "subject"))
-    leads = [f"  {each.side:<{side}}  {each.subject:<{subject}}  " for each in remedies]
-    results = [f"-> {style.fold([*map(str, each.result)]) or NO_RESULT}" for each in remedies]
-    indent = " " * len(leads[0])
-    change = max(len(each.change) for each in remedies)
-    lines = [
-        f"{lead}{each.change:<{change}}  {result}"
-        for lead, each, result in zip(leads, remedies, results, strict=True)
-    ]
-    fits = all(len(line) <= style.width for line in lines)
-    return [
-        line
-        for lead, each, result, one in zip(leads, remedies, results, lines, strict=True)
-        for text in (
-            *([one] if fits else [f"{lead}{each.change}", f"{indent}{result}"]),
-            *(f"{indent}{remark}" for remark in remarks(each)),
-        )
-        for line in ([text] if text is one else style.wrap(text, indent=indent))
-    ]
+def table(heading: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return a table of any width, without a final newline."""
+    cells = [[str(cell) for cell in row] for row in rows]
+    return "\n".join(lines([Table(heading, cells)], Style(_UNBROKEN)))
 
 
-def _search_end(search: RemedySearch, *, found: bool) -> str:
-    """Return how the search for remedies ended; "" if there is nothing to say."""
-    if search.ended_by:
-        bound = (
-            f"{search.timeout_seconds:g} s (--timeout)"
-            if search.ended_by == "timeout"
-            else f"{search.runs} tries"
-        )
-        result = "" if found else ", and no change that places it was found"
-        return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
-    return (
-        "" if found else f"No change that why-not knows places it; {search.runs} sets of changes were tried."
-    )
+def unbroken(parts: Iterable[str]) -> str:
+    """Return parts of a line with three spaces between them, at which alone it is wrapped."""
+    return "   ".join(part.replace(" ", "\xa0") for part in parts)
 
 
-def _end(explanation: Explanation, style: Style) -> Iterator[str]:
-    for note in explanation.notes:
-        yield from style.wrap(f"note: {note}", indent="  ")
-    condition = explanation.condition
-    if condition is not None:
-        text = f"condition Scheduled={condition.status} {condition.reason}"
-        if condition.since:
-            text += f" since {condition.since}"
-        if condition.status == "True" and not condition.is_current:
-            text += ", about an older generation"
-        if not condition.agrees:
-            text += "; a decision now would write another one"
-        if condition.message != explanation.state.message:
-            text += f': "{condition.message}"'
-        yield from style.wrap(text, indent="  ")
+def _line(line: Line, style: Style) -> Iterator[str]:
+    spans = [(line.text, "")] if isinstance(line.text, str) else line.text
+    spans = [(printable(part), colour) for part, colour in spans]
+    whole = "".join(part for part, _ in spans)
+    depth = len(whole) - len(whole.lstrip()) + 2
+    hang = line.hang if line.hang is not None else max(depth, 4) if whole.startswith(_MARKS) else depth
+    first, *rest = style.wrap(whole, indent=" " * hang) if line.breaks else [whole]
+    painted, start = "", 0
+    for part, colour in spans:
+        painted += style.paint(first[start : start + len(part)], colour or line.colour)
+        start += len(part)
+    for written in (painted, *(style.paint(other, line.colour) for other in rest)):
+        yield written.replace("\xa0", " ")
+
+
+def _table(found: Table, style: Style) -> list[str]:
+    """Return aligned lines, with two spaces between columns.
+
+    Where they are wider than the style, optional columns go first, then the widest column is cut; the last column is
+    wrapped instead.
+    """
+    rows = [found.heading, *found.rows] if found.heading else found.rows
+    cells = [[printable(text_of(cell)) for cell in row] for row in rows]
+    columns = list(range(len(cells[0]))) if cells else []
+    dropped, indent, spilling = list(found.optional), " " * found.indent, found.spilling
+    while _width(cells, columns, spilling, indent) > style.width and dropped:
+        columns.remove(dropped.pop(0))
+    excess = _width(cells, columns, spilling, indent) - style.width
+    last = columns[-1] if columns else 0
+    if excess > 0 and found.align[last : last + 1] != _RIGHT:
+        widest = max(len(row[last]) for row in cells)
+        excess -= widest - max(_LEAST_CELL, widest - excess)  # the last column is wrapped as far as it goes
+    if excess > 0 and len(columns) > 1:
+        cut = max(columns[:-1], key=lambda column: max(len(row[column]) for row in cells))
+        keep = max(_LEAST_CELL, max(len(row[cut]) for row in cells) - excess)
+        for row in cells:
+            row[cut] = _cut(row[cut], keep)
+    widths = {column: _column(cells, column, columns, spilling) for column in columns}
+    grid = _Grid(columns, widths, found.align, indent, style.width)
+    return [line for row in cells for line in grid.lines(row)]
+
+
+class _Grid(Struct, frozen=True):
+    """The columns of a table with their widths."""
+
+    columns: Sequence[int]
+    widths: dict[int, int]
+    align: str
+    indent: str
+    width: int
+
+    def lines(self, row: Sequence[str]) -> list[str]:
+        """Return the lines of one row; the last cell is wrapped below itself."""
+        line, full = self.indent, len(self.indent)
+        for column in self.columns[:-1]:
+            full += self.widths[column] + 2
+            line = (line + self._aligned(row[column], column) + "  ").ljust(full if len(line) < full else 0)
+        last = self.columns[-1]
+        if self._is_right(last):
+            over = max(0, len(line) - full)
+            return [(line + row[last].rjust(max(0, self.widths[last] - over))).rstrip()]
+        left = max(_LEAST_CELL, self.width - len(line))
+        wrapped = textwrap.wrap(row[last], left, break_long_words=False, break_on_hyphens=False) or [""]
+        return [(line + wrapped[0]).rstrip(), *(" " * len(line) + rest for rest in wrapped[1:])]
+
+    def _aligned(self, cell: str, column: int) -> str:
+        width = self.widths[column]
+        return cell.rjust(width) if self._is_right(column) else cell.ljust(width)
+
+    def _is_right(self, column: int) -> bool:
+        return self.align[column : column + 1] == _RIGHT
+
+
+def _cut(cell: str, width: int) -> str:
+    return cell if len(cell) <= width else cell[: width - 3] + "..."
+
+
+def _column(cells: Sequence[Sequence[str]], column: int, columns: Sequence[int], spilling: int) -> int:
+    """Return the width of a column; cells that spill over empty cells do not count."""
+    if column == spilling:
+        after = [other for other in columns if other > column]
+        return max((len(row[column]) for row in cells if any(row[other] for other in after)), default=0)
+    return max(len(row[column]) for row in cells)
+
+
+def _width(cells: Sequence[Sequence[str]], columns: Sequence[int], spilling: int, indent: str) -> int:
+    widths = [_column(cells, column, columns, spilling) for column in columns]
+    total = len(indent) + sum(widths) + 2 * (len(widths) - 1)
+    if spilling in columns:
+        before = sum(width + 2 for column, width in zip(columns, widths, strict=True) if column < spilling)
+        total = max(total, len(indent) + before + max(len(row[spilling]) for row in cells))
+    return total
+
+
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufff9-\ufffb]"
+)
+"""Control characters, line separators, characters without width, changes of the direction, and lone surrogates."""
+_SPACES: Final = frozenset("\t\n\r")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with escapes such as ``\x1b`` instead of characters that are not shown; line breaks are spaces."""
+    return _UNSAFE.sub(_escaped, text) if _UNSAFE.search(text) else text
+
+
+def _escaped(found: re.Match[str]) -> str:
+    character = found[0]
+    if character in _SPACES:
+        return " "
+    number = ord(character)
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

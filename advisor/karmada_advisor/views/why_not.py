@@ -7,11 +7,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import Cause, Stage, Target
-from karmada_advisor.views.layout import Style, table
-from karmada_advisor.views.state import NO_RESULT, Fold, headline, remarks
-from karmada_advisor.whynot.edits import Side
+from karmada_advisor.explain.model import Cause, Stage
+from karmada_advisor.state.model import Target
+from karmada_advisor.views.document import Line, Section, Table, TextBlock
+from karmada_advisor.views.state import NO_RESULT, headline, remarks
+from karmada_advisor.views.text import Style, text
 from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, WhyNot
+from karmada_scheduler.framework.edits import Side
 
 if TYPE_CHECKING:  # explanations are written here, too, and have none
     from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -26,17 +28,22 @@ VERIFIED: Final = "Each was verified by deciding again; none of their parts can 
 
 def why_not_text(found: WhyNot, style: Style) -> str:
     """Return the answer for people."""
-    sections = [list(_head(found, style)), *_answers(found, style), list(_end(found, style))]
-    return "\n\n".join("\n".join(section) for section in sections if section) + "\n"
+    return text(_sections(found, style), style)
 
 
-def _head(found: WhyNot, style: Style) -> Iterator[str]:
-    fold: Fold = partial(style.fold, limit=_CLUSTERS)
-    yield from style.wrap(f"{found.binding}   {headline(found.state, fold)}", indent="  ")
+def _sections(found: WhyNot, style: Style) -> Iterator[Section]:
+    yield _head(found, style)
+    if not found.next_holds:
+        yield _answers(found, style) if found.remedies else [none_found(found)]
+        yield _end(found, style)
+
+
+def _head(found: WhyNot, style: Style) -> Iterator[TextBlock]:
+    yield f"{found.binding}   {headline(found.state, partial(style.fold, limit=_CLUSTERS))}"
     if sentence := first_line(found, style):
-        yield from style.wrap(sentence, indent="  ")
+        yield sentence
     for number, cause in enumerate(found.causes):
-        yield from style.wrap(f"{cause_label(number, cause):<9}{cause.code}: {cause.text}", indent=" " * 9)
+        yield Line(f"{cause_label(number, cause):<9}{cause.code}: {cause.text}", hang=9)
 
 
 def cause_label(number: int, cause: Cause) -> str:
@@ -56,7 +63,7 @@ def first_line(found: WhyNot, style: Style) -> str:
     if found.goal.type is GoalType.PLACED:
         return _would_be(found, style) if found.next_holds and not found.holds else ""
     if found.goal.type is GoalType.OFF_CLUSTER:
-        is_off = all(each.name != found.cluster for each in found.present) and not found.goal.as_new
+        is_off = all(target.name != found.cluster for target in found.present) and not found.goal.as_new
         return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}" + (
             f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
         )
@@ -69,7 +76,7 @@ def first_line(found: WhyNot, style: Style) -> str:
 
 def _holds(found: WhyNot, asked: str, style: Style) -> str:
     has = found.present if found.holds and not found.goal.as_new else found.next.result
-    count = next((each.replicas for each in has if each.name == found.cluster), 0)
+    count = next((target.replicas for target in has if target.name == found.cluster), 0)
     share = f"{count} of {asked}" if count else asked
     if found.holds and not found.goal.as_new:
         return f"{found.cluster} has {share}"
@@ -81,33 +88,24 @@ def _would_be(found: WhyNot, style: Style) -> str:
     return f"Would be: {_placement(found.next.result, style)} (a decision now)."
 
 
-def _answers(found: WhyNot, style: Style) -> Iterator[list[str]]:
-    if found.next_holds:
-        return
-    if not found.remedies:
-        yield style.wrap(none_found(found), indent="  ")
-        return
+def _answers(found: WhyNot, style: Style) -> Iterator[TextBlock]:
+    """Yield the changes that reach the goal, those on the cluster first."""
     is_claiming = not found.search.decisions
-    is_here = {
-        id(each): is_claiming or each.uses_cluster or found.goal.type is not GoalType.ON_CLUSTER
-        for each in found.remedies
-    }
-    here = [each for each in found.remedies if is_here[id(each)]]
-    others = [each for each in found.remedies if not is_here[id(each)]]
-    lines: list[str] = []
+    is_anywhere = is_claiming or found.goal.type is not GoalType.ON_CLUSTER
+    here = [remedy for remedy in found.remedies if is_anywhere or remedy.uses_cluster]
+    others = [remedy for remedy in found.remedies if not is_anywhere and not remedy.uses_cluster]
+    end = f". {_CLAIMED if is_claiming else VERIFIED}"
     number = 1
     for title, remedies in (
         (title_text(found), here),
         (f"Changes that place the binding without {found.cluster}", others),
     ):
         if remedies:
-            lines += style.wrap(
-                f"{title}. {_CLAIMED if is_claiming else VERIFIED}" if not lines else f"{title}:"
-            )
+            yield Line(f"{title}{end}", hang=0)
+            end = ":"
         for remedy in remedies:
-            lines += _remedy(number, remedy, style)
+            yield from _remedy(number, remedy, style)
             number += 1
-    yield lines
 
 
 def title_text(found: WhyNot) -> str:
@@ -136,32 +134,23 @@ def none_found(found: WhyNot) -> str:
             "None found: each change that may help at the step which refuses was tried, alone and with others; changes without "
             f"any effect were not combined further ({counted(facts.decisions, 'decision')})."
         )
-    bound = (
-        f"--timeout {facts.timeout_seconds:g}s"
-        if facts.ended_by == "timeout"
-        else f"--max-runs {facts.max_runs}"
-    )
+    is_timeout = facts.ended_by == "timeout"
+    bound = f"--timeout {facts.timeout_seconds:g}s" if is_timeout else f"--max-runs {facts.max_runs}"
     return f"None found within {bound}; a wider search may find one."
 
 
-def _remedy(number: int, remedy: VerifiedRemedy, style: Style) -> Iterator[str]:
-    indent = " " * 16
+def _remedy(number: int, remedy: VerifiedRemedy, style: Style) -> Iterator[TextBlock]:
     for index, edit in enumerate(remedy.edits):
-        lead = f"  {number:<3}" if index == 0 else "     "
-        joined = "" if index == 0 else "and "
-        yield from style.wrap(
-            f"{lead}{edit.side.value:<10} {joined}{described(edit)}{boundary(edit)}", indent=indent
-        )
+        lead, joined = ("     ", "and ") if index else (f"  {number:<3}", "")
+        yield Line(f"{lead}{edit.side.value:<10} {joined}{described(edit)}{boundary(edit)}", hang=16)
     facts = [f"moves {remedy.moves}"]
     if remedy.touches.bindings > 1:
         facts.append(f"touches {remedy.touches.bindings} bindings")
     if not remedy.touches.checked:
         facts.append("other bindings not checked")
-    yield from style.wrap(
-        f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", indent=indent
-    )
-    for text in remarks(remedy):
-        yield from style.wrap(f"{'':<16}{text}", indent=indent)
+    yield Line(f"{'':<13}-> {_placement(remedy.result, style)}   {', '.join(facts)}", hang=16)
+    for remark in remarks(remedy):
+        yield Line(f"{'':<16}{remark}", hang=16)
 
 
 def boundary(edit: EditShown) -> str:
@@ -182,17 +171,14 @@ def _placement(placement: Sequence[Target], style: Style) -> str:
     return style.fold([*map(str, placement)], limit=_CLUSTERS) or NO_RESULT
 
 
-def _end(found: WhyNot, style: Style) -> Iterator[str]:
-    if found.next_holds:
-        return
+def _end(found: WhyNot, style: Style) -> Iterator[TextBlock]:
     if found.ineffective:
-        tried = [described(edit) for each in found.ineffective for edit in each.edits]
-        listed = style.fold(tried, limit=_TRIED, separator="; ")
-        yield from style.wrap(f"Without effect (tried): {listed}.", indent="  ")
+        tried = [described(edit) for change in found.ineffective for edit in change.edits]
+        yield f"Without effect (tried): {style.fold(tried, limit=_TRIED, separator='; ')}."
     for note in found.notes:
-        yield from style.wrap(f"Note: {note}", indent="  ")
+        yield f"Note: {note}"
     if found.search.decisions:
-        yield from style.wrap(extent(found), indent="  ")
+        yield extent(found)
 
 
 def extent(found: WhyNot) -> str:
@@ -209,24 +195,19 @@ def extent(found: WhyNot) -> str:
 
 def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
     """Return which bindings a cluster does not have, for people: a line per cause with three names."""
-    head = [
+    counts = [
         f"{counted(found.bindings, 'binding')}: {counted(found.present, 'is', 'are')} on it",
         f"{counted(found.at_once, 'gets', 'get')} it at the next decision",
         f"{found.after_rebalance} would after a WorkloadRebalancer",
     ]
-    lines = style.wrap(f"{found.cluster}, of {', '.join(head)}", indent="  ")
+    sections: list[Section] = [[f"{found.cluster}, of {', '.join(counts)}"]]
     if found.groups:
         rows = [
-            [str(each.count), each.code, each.stage.value, style.fold(each.names, limit=_NAMES)]
-            for each in found.groups
+            (str(group.count), group.code, group.stage.value, style.fold(group.names, limit=_NAMES))
+            for group in found.groups
         ]
-        lines += ["", *table(["BINDINGS", "CAUSE", "STEP", "NAMES"], rows, style, align="><<<")]
+        sections.append([Table(("BINDINGS", "CAUSE", "STEP", "NAMES"), rows, ">")])
     if found.not_looked_at:
-        lines += [
-            "",
-            *style.wrap(
-                f"{counted(found.not_looked_at, 'binding was', 'bindings were')} not looked at (--timeout).",
-                indent="  ",
-            ),
-        ]
-    return "\n".join(lines) + "\n"
+        left = counted(found.not_looked_at, "binding was", "bindings were")
+        sections.append([f"{left} not looked at (--timeout)."])
+    return text(sections, style)

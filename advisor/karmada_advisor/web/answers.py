@@ -2,49 +2,44 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
-from karmada_advisor.explain.inputs import ProcessView
-from karmada_advisor.explain.model import Cause, Explanation, Provenance, Tense
-from karmada_advisor.explain.overview import EXPLAINED, BindingName, ExplanationSummary, summary_of_groups
-from karmada_advisor.plan.model import Plan
+from karmada_advisor.explain.model import Explanation, Provenance, Tense
+from karmada_advisor.explain.overview import Causes, ExplanationSummary, summary_of
+from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.views.state import headline
 from karmada_advisor.web.decisions import Decisions
 from karmada_advisor.web.history import History
-from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import Survival
+from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
-
-class FoundCause(Struct, frozen=True):
-    """The primary cause of the state of a binding."""
-
-    key: BindingKey
-    cause: Cause
-
-    def __hash__(self) -> int:
-        return hash((self.key, self.cause.code))
+GROUPS: Final = 10
+"""Groups on the first page; of others there is the number."""
 
 
 class CauseScan(Struct, frozen=True):
-    """The causes of one binding of each group of bindings in no good state.
+    """The causes of the bindings in no good state.
 
     Attributes:
-        looked_at: Groups that were looked at so far.
-        of: Groups to look at.
+        found: As far as there was time.
         rules: By which rules it was decided again, for people.
+        problems: Bindings whose cause could not be found because of an error, one line each.
     """
 
-    looked_at: int = 0
-    of: int = 0
-    found: tuple[FoundCause, ...] = ()
+    found: Causes = field(default_factory=dict)
     rules: str = ""
+    problems: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        codes = ((key, cause and cause.code) for key, cause in self.found.items())
+        return hash((*codes, self.rules, self.problems))
 
 
 class AskedChange(Struct, frozen=True):
@@ -75,10 +70,6 @@ class Answers(Protocol):
         """The causes of states, as far as they are known."""
 
     @property
-    def problems(self) -> tuple[str, ...]:
-        """What went wrong in idle moments, one line each."""
-
-    @property
     def survival(self) -> Survival:
         """What losses would do, as far as it is known."""
 
@@ -89,20 +80,20 @@ class Answers(Protocol):
     async def refresh(self) -> PageState:
         """Publish the objects with the bindings that have been created since, and return them."""
 
-    def seen(self) -> None:
+    def note_request(self) -> None:
         """Note that somebody reads, so that the objects are read again from time to time."""
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
-        """Explain a binding; runs in a main thread. Raises NoAnswerError."""
+        """Explain a binding. Raises NoAnswerError."""
 
     def why_not(self, state: PageState, key: BindingKey, question: WhyNotQuestion, *, as_new: bool) -> WhyNot:
-        """Answer a question about a binding, ``as_new`` as if it had never been scheduled; runs in a main thread. Raises NoAnswerError."""
+        """Answer a question about a binding, ``as_new`` as if it had never been scheduled. Raises NoAnswerError."""
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
-        """Return which bindings a cluster does not have; runs in a main thread. Raises NoAnswerError."""
+        """Return which bindings a cluster does not have. Raises NoAnswerError."""
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
-        """Return what a change would do; runs in a main thread. Raises NoAnswerError."""
+        """Return what a change would do. Raises NoAnswerError."""
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
@@ -118,7 +109,7 @@ class Answers(Protocol):
 
 
 def summary(
-    state: PageState, scan: CauseScan, *, most_groups: int = EXPLAINED, most_names: int = 3
+    state: PageState, scan: CauseScan, *, most_groups: int = GROUPS, most_names: int = 3
 ) -> ExplanationSummary:
     """Return the bindings by state and cause.
 
@@ -129,17 +120,14 @@ def summary(
         most_names: Bindings of a group that are named.
     """
     contents = state.contents
-    known = {each.key: [each.cause] for each in scan.found}
-
-    def name_of(row: IndexedBinding) -> BindingName:
-        return BindingName(row.kind, row.namespace, row.name, headline(contents.row(row).state))
-
-    return summary_of_groups(
-        contents.index.groups,
+    found = contents.index.groups
+    rows = {row.key: row for members in found.values() for row in members}
+    return summary_of(
+        {key: [row.key for row in members] for key, members in found.items()},
         contents.index.counts(),
-        name_of,
-        lambda row: contents.row(row).state.text,
-        lambda row: known.get(row.key, []),
+        scan.found,
+        state_of=lambda key: contents.row(rows[key]).state,
+        headline=headline,
         scope="",
         clusters=len(contents.clusters),
         provenance=Provenance(

@@ -11,10 +11,16 @@ from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
 from karmada_advisor.web.viewer import LIST_EVENTS, LIST_QUOTAS, Viewer
-from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.client.permissions import Permission
-from karmada_scheduler.client.reviews import Reviews, ReviewUnavailableError, TokenRefusedError, User
-from karmada_scheduler.http_server.request_guard import RequestRefusal, bearer_token
+from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import (
+    Reviews,
+    ReviewUnavailableError,
+    TokenRefusedError,
+    TooManyRefusedError,
+    User,
+)
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal, bearer_token
 
 SHOWN: Final = (
     *(Permission("list", each.group, each.plural) for each in WATCHED),
@@ -37,8 +43,8 @@ class Authorization:
         self._sessions = sessions
         self.audience = audience
 
-    async def viewer(self, headers: Mapping[str, str]) -> Viewer | RequestRefusal:
-        """Return who sends a request, or why it is not answered. A header counts before a session."""
+    async def viewer(self, headers: Mapping[str, str], address: str) -> Viewer | RequestRefusal:
+        """Return who sends a request from an address, or why it is not answered. A header counts before a session."""
         token = bearer_token(headers)
         is_bearer = bool(token)
         if not is_bearer:
@@ -47,13 +53,13 @@ class Authorization:
                 return self._without_token(headers, has_ended=session is not None)
             token = session
         try:
-            user = await self._reviews.user_of(token)
+            user = await self._reviews.user_of(token, address if is_bearer else None)
             missing = await self._missing(user)
         except TokenRefusedError as error:
             if self._sessions is not None and not is_bearer:
                 self._sessions.on_refused("token_refused")
             return self._unauthenticated(str(error))
-        except ReviewUnavailableError as error:
+        except (TooManyRefusedError, ReviewUnavailableError) as error:
             return _unknown(error)
         return Viewer(
             user.name,
@@ -63,18 +69,18 @@ class Authorization:
             has_session=not is_bearer,
         )
 
-    async def sign_in(self, token: str) -> tuple[str, ...] | RequestRefusal:
-        """Return the values of ``Set-Cookie`` that begin a session with a token, or why there is none."""
+    async def sign_in(self, token: str, address: str) -> tuple[str, ...] | RequestRefusal:
+        """Return the values of ``Set-Cookie`` that begin a session with a token from an address, or why there is none."""
         if self._sessions is None:
             return RequestRefusal(404, "nobody signs in here: the page has no --session-keys-file")
         if len(token) > LONGEST_TOKEN:
             text = f"A token of more than {LONGEST_TOKEN:,} characters does not fit into cookies: use a proxy that sends it"
             return RequestRefusal(401, text)
         try:
-            await self._reviews.user_of(token)
+            await self._reviews.user_of(token, address)
         except TokenRefusedError as error:
             return RequestRefusal(401, str(error))
-        except ReviewUnavailableError as error:
+        except (TooManyRefusedError, ReviewUnavailableError) as error:
             return _unknown(error)
         return self._sessions.sealed(token)
 
@@ -101,6 +107,8 @@ class Authorization:
         return [each for each, is_allowed in zip(SHOWN, allowed, strict=True) if not is_allowed]
 
 
-def _unknown(error: ReviewUnavailableError) -> RequestRefusal:
-    text = f"Nobody knows at the moment whether you may read this: {error}."
-    return RequestRefusal(503, text, {"Retry-After": str(RETRY_SECONDS)})
+def _unknown(error: TooManyRefusedError | ReviewUnavailableError) -> RequestRefusal:
+    headers = {"Retry-After": str(RETRY_SECONDS)}
+    if isinstance(error, TooManyRefusedError):
+        return RequestRefusal(429, str(error), headers)
+    return RequestRefusal(503, f"The API server cannot check your rights now: {error}.", headers)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.explain.model import Target
-from karmada_advisor.sources.process_answers import ProcessState
-from karmada_advisor.state.model import StateName
+from karmada_advisor.fleet.process_answers import ProcessState
+from karmada_advisor.state.model import BindingEntry, StateName, Target
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_scheduler.structs import Struct
@@ -18,7 +17,7 @@ RECORDS: Final = "records of the scheduler"
 OBJECTS: Final = "the bindings"
 
 
-class DecisionRow(Struct, frozen=True):
+class DecisionRow(BindingEntry, frozen=True):
     """One decision.
 
     Attributes:
@@ -36,9 +35,6 @@ class DecisionRow(Struct, frozen=True):
     """
 
     at: str
-    kind: str
-    namespace: str
-    name: str
     schedule_class: str
     event: str
     stages: Mapping[str, int]
@@ -49,10 +45,6 @@ class DecisionRow(Struct, frozen=True):
     ending: str
     micros: int
     refused_by: Mapping[str, int]
-
-    def __str__(self) -> str:
-        """``namespace/name``, or the name without a namespace."""
-        return f"{self.namespace}/{self.name}" if self.namespace else self.name
 
     @property
     def is_good(self) -> bool:
@@ -76,7 +68,7 @@ class Decisions(Struct, frozen=True):
 
 
 def of_records(records: Sequence[Mapping[str, Any]]) -> tuple[DecisionRow, ...]:
-    """Return rows of records, as ``sources.process_answers.record_of`` returns them, the newest first."""
+    """Return rows of records, as ``fleet.process_answers.record_of`` returns them, the newest first."""
     return tuple(map(_of_record, reversed(records)))
 
 

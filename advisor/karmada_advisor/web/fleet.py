@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from enum import Enum
 from functools import lru_cache
 from typing import Final
@@ -13,7 +13,7 @@ from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.manifest import format_time
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 RESOURCES: Final = ("cpu", "memory", "pods")
 """The resources whose shares are shown; the largest share is the dominant one."""
@@ -124,7 +124,7 @@ class StateCount(Struct, frozen=True):
     count: int
 
 
-class Fleet(Struct, frozen=True):
+class FleetOverview(Struct, frozen=True):
     """The whole fleet.
 
     Attributes:
@@ -151,12 +151,12 @@ class Fleet(Struct, frozen=True):
         return next((each.count for each in self.states if each.state is state), 0)
 
 
-def fleet_of(state: PageState) -> Fleet:
+def fleet_of(state: PageState) -> FleetOverview:
     """Return the fleet."""
     clusters = clusters_of(state.contents)
     index = state.contents.index
     counts = index.counts()
-    return Fleet(
+    return FleetOverview(
         source=state.source,
         at=format_time(state.read_at),
         clusters=clusters,
@@ -168,7 +168,7 @@ def fleet_of(state: PageState) -> Fleet:
     )
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=4)
 def clusters_of(contents: PageContents) -> tuple[ClusterShown, ...]:
     """Return all clusters, in the order in which they were read."""
     return tuple(cluster_shown(contents, each) for each in contents.clusters)
@@ -176,6 +176,15 @@ def clusters_of(contents: PageContents) -> tuple[ClusterShown, ...]:
 
 def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
     """Return one cluster."""
+    index, found = contents.index, contents.shown_clusters.get(cluster.name)
+    if found is None:
+        found = contents.shown_clusters[cluster.name] = _shown(contents, cluster)
+    on_it = len(index.on(cluster.name))
+    return replace(found, replicas=index.replicas_on(cluster.name), bindings=on_it)
+
+
+def _shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
+    """Return a cluster without what is on it."""
     resources = tuple(_shares(cluster))
     dominant = max(resources, key=lambda each: each.share, default=None)
     ready = cluster.condition(READY)
@@ -194,8 +203,8 @@ def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
         share=None if dominant is None else dominant.share,
         dominant="" if dominant is None else dominant.name,
         resources=resources,
-        replicas=contents.index.replicas_on(cluster.name),
-        bindings=len(contents.index.on(cluster.name)),
+        replicas=0,
+        bindings=0,
     )
 
 
@@ -227,7 +236,7 @@ def _shares(cluster: Cluster) -> Iterable[ResourceShare]:
 def regions_of(clusters: Iterable[ClusterShown]) -> tuple[RegionRow, ...]:
     """Return clusters by region, those without one last."""
     found: dict[str, list[ClusterShown]] = {}
-    for each in sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name)):
+    for each in sorted_clusters(clusters, "region"):
         found.setdefault(each.region, []).append(each)
     return tuple(RegionRow(name, tuple(clusters)) for name, clusters in found.items())
 
@@ -257,20 +266,21 @@ SORTS: Final = ("state", "name", "region", "share", "cpu", "memory", "pods", "re
 _WORST_FIRST: Final = {state: number for number, state in enumerate(ClusterState)}
 
 
-def sorted_clusters(clusters: Sequence[ClusterShown], by: str) -> list[ClusterShown]:
+def sorted_clusters(clusters: Iterable[ClusterShown], by: str) -> list[ClusterShown]:
     """Return clusters in the order of a column; numbers the largest first, clusters without one last."""
-    if by == "name":
-        return sorted(clusters, key=lambda each: each.name)
-    if by == "state":
-        return sorted(clusters, key=lambda each: (_WORST_FIRST[each.state], each.name))
-    if by == "region":
-        return sorted(clusters, key=lambda each: (each.region == NO_REGION, each.region, each.name))
-    if by in {"replicas", "bindings"}:
-        return sorted(clusters, key=lambda each: (-getattr(each, by), each.name))
 
-    def key(each: ClusterShown) -> tuple[float, str]:
-        found = each.resource(by) if by != "share" else None
-        share = each.share if by == "share" else None if found is None else found.share
-        return (1.0 if share is None else -share, each.name)
+    def key(shown: ClusterShown) -> tuple[object, ...]:
+        match by:
+            case "name":
+                return (shown.name,)
+            case "state":
+                return (_WORST_FIRST[shown.state], shown.name)
+            case "region":
+                return (shown.region == NO_REGION, shown.region, shown.name)
+            case "replicas" | "bindings":
+                return (-getattr(shown, by), shown.name)
+        found = shown if by == "share" else shown.resource(by)
+        share = None if found is None else found.share
+        return (1.0 if share is None else -share, shown.name)
 
     return sorted(clusters, key=key)

@@ -8,8 +8,9 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from karmada_advisor.state.stored import mapping, mappings, value_at
-from karmada_scheduler.client.api_connection import ApiConnection
-from karmada_scheduler.client.api_error import ApiError
+from karmada_pyscheduler.client.connection import ApiConnection
+from karmada_pyscheduler.client.paths import path_of
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct
 
 MOST: Final = 50
@@ -83,9 +84,8 @@ async def read_events(connection: ApiConnection, manifest: Mapping[str, Any]) ->
 
     async def of(uid: str) -> list[Mapping[str, Any]]:
         query = urlencode({"fieldSelector": f"involvedObject.uid={uid}", "limit": _MOST_EVENTS})
-        found = await connection.request(
-            "GET", f"/api/v1/namespaces/{namespace}/events?{query}", timeout=_SECONDS
-        )
+        path = path_of("v1", "events", namespace=namespace)
+        found = await connection.request("GET", f"{path}?{query}", timeout=_SECONDS)
         return mappings(found.get("items"))
 
     try:

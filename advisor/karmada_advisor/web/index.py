@@ -117,7 +117,7 @@ class BindingIndex:
 
     def _lists_of(self, row: IndexedBinding) -> list[list[IndexedBinding]]:
         found = [self._all, self._by_namespace.setdefault(row.namespace, [])]
-        found += [self._by_cluster.setdefault(name, []) for name in _clusters_of(row)]
+        found += [self._by_cluster.setdefault(name, []) for name in row.clusters]
         if row.group is not None:
             found.append(self._by_group.setdefault(row.group, []))
         return found
@@ -137,7 +137,7 @@ class BindingIndex:
             del self._by_namespace[row.namespace]
             if row.namespace:
                 del self._counts[row.namespace], self._stamps[row.namespace]
-        for name in _clusters_of(row):
+        for name in row.clusters:
             if not self._by_cluster[name]:
                 del self._by_cluster[name], self._replicas[name]
         if row.group is not None and not self._by_group[row.group]:
@@ -216,13 +216,9 @@ class BindingIndex:
         return found
 
 
-def _clusters_of(row: IndexedBinding) -> Iterable[str]:
-    return dict.fromkeys(each.name for each in row.binding.spec.clusters)
-
-
 def _place_of(row: IndexedBinding) -> tuple[object, ...]:
     """Return what decides in which lists a row is, and where."""
-    return (*row[:4], row.group, row.last_scheduled, *_clusters_of(row))
+    return (*row[:4], row.group, row.last_scheduled, *row.clusters)
 
 
 def _timed(row: IndexedBinding) -> list[tuple[str, IndexedBinding]]:

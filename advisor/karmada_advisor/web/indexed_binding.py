@@ -10,6 +10,7 @@ import orjson
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.overview import GroupKey, group_key
+from karmada_advisor.state.copies import required_on
 from karmada_advisor.state.model import WORST_FIRST, StateName
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
@@ -53,6 +54,7 @@ class IndexedBinding(NamedTuple):
         last_scheduled: In the format of the API; "" if it never was.
         group: Of the overview; None in a good state.
         stamp: A hash of the binding as it was read, and of its state.
+        required_on: The clusters on which other bindings require it.
         binding: The object.
     """
 
@@ -68,11 +70,17 @@ class IndexedBinding(NamedTuple):
     group: GroupKey | None
     stamp: int
     binding: Binding
+    required_on: tuple[str, ...] = ()
 
     @property
     def key(self) -> BindingKey:
         """The key of the binding."""
         return self.binding.key
+
+    @property
+    def clusters(self) -> dict[str, None]:
+        """The clusters that have a copy, each once."""
+        return dict.fromkeys((*(target.name for target in self.binding.spec.clusters), *self.required_on))
 
     @property
     def cursor(self) -> RowCursor:
@@ -116,6 +124,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
         group_key(state),
         int.from_bytes(hashlib.blake2b(content, digest_size=_STAMP_BYTES).digest(), "big"),
         binding,
+        tuple(map(interned, required_on(manifest or {}))),
     )
 
 
@@ -143,6 +152,6 @@ class Filter(Struct, frozen=True):
             and (not self.namespace or row.namespace == self.namespace)
             and (not self.reason or self.reason in (row.reason, row.condition))
             and (not self.policy or row.policy == self.policy or row.policy.endswith(f"/{self.policy}"))
-            and (not self.cluster or any(each.name == self.cluster for each in row.binding.spec.clusters))
+            and (not self.cluster or self.cluster in row.clusters)
             and (not self.text or self.text.lower() in row.text)
         )

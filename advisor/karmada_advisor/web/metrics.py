@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
 
-from karmada_advisor.survive.model import SurvivalReport
-from karmada_scheduler.http_server.messages import AnsweredRequest
-from karmada_scheduler.metrics.families import SUBSYSTEM, Families
+from karmada_advisor.whatif.survive.model import SurvivalReport
+from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.metrics.families import SUBSYSTEM, Families
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """Of ``WebMetrics.text``."""
-TRACES: Final = ("trigger", "filter", "score", "capacity", "select", "divide")
 _SIGN_IN: Final = "/sign-in"
 _SIGN_INS: Final = {303: "success", 401: "failure", 429: "limited", 503: "error"}
 """Results of an attempt to sign in by the status of its answer. Others, such as those of foreign sites, are no attempts."""
-_ENDS: Final = ("cpu", "memory", "abandoned")
+_ENDS: Final = ("time", "memory", "abandoned")
 _SESSIONS: Final = ("expired", "unreadable", "token_refused")
 
 
@@ -30,11 +29,6 @@ class WebMetrics:
         ProcessCollector(registry=self.registry)
         self._families = families = Families(self.registry)
         self._explanations: Final = self._counter("explanations", "Explanations computed")
-        self._mismatches: Final = families.counter(
-            "explanation_mismatches",
-            "Differences between a trace of an explanation and the decision: each is a defect of the explanation",
-            "trace",
-        )
         self._requests: Final = families.counter(
             "web_requests",
             "Requests to the page by the pattern of their path and the status of the answer",
@@ -60,16 +54,13 @@ class WebMetrics:
             "Answers that were ended while they were computed: by a limit, or because nobody waited any more",
             "reason",
         )
-        self._processes: Final = self._counter(
-            "web_answer_processes", "Processes begun for answers that take long"
-        )
+        self._processes: Final = self._counter("web_answer_processes", "Processes begun for answers")
         self._watch_age: Final = families.gauge(
             "web_watch_age_seconds",
             "Time since the last event or bookmark of a watch, or since the API server accepted it",
             "kind",
         )
         for counter, values in (
-            (self._mismatches, TRACES),
             (self._sign_ins, _SIGN_INS.values()),
             (self._refused_sessions, _SESSIONS),
             (self._ended_answers, _ENDS),
@@ -98,7 +89,7 @@ class WebMetrics:
         self._refused_sessions.labels(reason).inc()
 
     def answer_ended(self, reason: str) -> None:
-        """Count an answer that was ended, as ``Computer`` tells of it."""
+        """Count an answer that was ended, as ``AnswerWorker`` tells of it."""
         self._ended_answers.labels(reason).inc()
 
     def process_begun(self) -> None:
@@ -111,11 +102,9 @@ class WebMetrics:
         if request.route == _SIGN_IN and request.method == "POST" and request.status in _SIGN_INS:
             self._sign_ins.labels(_SIGN_INS[request.status]).inc()
 
-    def explained(self, mismatches: Iterable[str]) -> None:
-        """Count an explanation, and the traces that differ from the decision."""
+    def explained(self) -> None:
+        """Count an explanation that was computed."""
         self._explanations.inc()
-        for trace in mismatches:
-            self._mismatches.labels(trace).inc()
 
     def text(self, watch_ages: Mapping[str, float]) -> bytes:
         """Return all metrics in the text format of Prometheus, with the seconds since each watch has said something, by kind."""
@@ -152,6 +141,9 @@ def survival_metrics(report: SurvivalReport, *, top: int, at: float, seconds: fl
         by_kind["missing_replicas"].labels(kind).set(max((each.chosen.missing for each in found), default=0))
         for each in found[:top]:
             of_domain.labels(kind, each.name).set(each.chosen.dark)
+    families.gauge("survive_not_judged_bindings", "Bindings of schedulers whose rules are not known").set(
+        report.totals.not_judged
+    )
     complete = all(each.done for each in report.domains)
     for name, text, value in (
         ("timestamp_seconds", "When the report was made", at),

@@ -13,8 +13,8 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.reviews import SERVICE_ACCOUNT, User
+from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT, User
+from karmada_scheduler.api_error import ApiError
 
 log = logging.getLogger(__name__)
 

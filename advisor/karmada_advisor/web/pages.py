@@ -14,30 +14,18 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from karmada_advisor.explain.amounts import counted, listed
-from karmada_advisor.explain.funnel import LOST_BY
-from karmada_advisor.explain.model import PolicyRef, Target
-from karmada_advisor.state.model import StateName
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.model import DomainLoss
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.state.model import StateName, Target
+from karmada_advisor.views import explanation_tables, explanation_text, plan_words, state, why_not
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
-from karmada_advisor.views.layout import Style
 from karmada_advisor.views.plan_changes import field_texts
-from karmada_advisor.views.plan_words import claim_texts, moves, summary
-from karmada_advisor.views.state import answer, shows_rows, would_be
-from karmada_advisor.views.text import asked_text, provenance_text
-from karmada_advisor.views.why_not import (
-    boundary,
-    cause_label,
-    described,
-    extent,
-    first_line,
-    none_found,
-    title_text,
-)
+from karmada_advisor.views.text import Style
 from karmada_advisor.web.fleet import ClusterState, regions_of
 from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageContents
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import DomainLoss
 from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 
@@ -172,18 +160,7 @@ def _environment(static_path: str) -> Environment:
         "pair": lambda target: (target.name, target.replicas),
         "fold": fold,
         "listed": listed,
-        "provenance": provenance_text,
-        "would_be": would_be,
-        "asked": asked_text,
         "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
-        "boundary": boundary,
-        "described": described,
-        "none_found": none_found,
-        "extent": extent,
-        "title_of": title_text,
-        "summary": summary,
-        "moves": moves,
-        "claim_texts": claim_texts,
     }
     environment.globals |= {
         "static": static_path,
@@ -194,17 +171,18 @@ def _environment(static_path: str) -> Environment:
         "domain_path": domain_path,
         "LOSSES": LOSSES,
         "query": query,
-        "LOST_BY": LOST_BY,
-        "cause_label": cause_label,
-        "answer": answer,
-        "shows_rows": shows_rows,
         "CLUSTER_STATES": tuple(ClusterState),
         "STATES": tuple(StateName),
         "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
         "commands": commands,
         "field_texts": field_texts,
         "CLASSES": _CLASSES,
-        "first_line": lambda found: first_line(found, Style()),
+        "tables": explanation_tables,
+        "explanation_text": explanation_text,
+        "plan_words": plan_words,
+        "state_words": state,
+        "why_not": why_not,
+        "style": Style(),
     }
     return environment
 

@@ -10,12 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from karmada_advisor.claims.quota import quota_of
+from karmada_advisor.state.quota import quota_of
 from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_pyscheduler.client.connection import ApiConnection
+from karmada_pyscheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
+from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.client.api_connection import ApiConnection
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct
 
 MOST_ROWS: Final = 50
@@ -88,10 +89,12 @@ class QuotaReader:
 
     async def _read(self, namespace: str) -> NamespaceQuotas:
         resource = FEDERATED_RESOURCE_QUOTAS
-        path = f"{resource.group_path}/namespaces/{namespace}/{resource.plural}?limit={_MOST_QUOTAS}"
         try:
+            path = path_of(resource.api_version, resource.plural, namespace=namespace)
             async with asyncio.timeout(_SECONDS):
-                found = await self._connection.request("GET", path, timeout=_SECONDS)
+                found = await self._connection.request(
+                    "GET", f"{path}?limit={_MOST_QUOTAS}", timeout=_SECONDS
+                )
             return quotas_of(namespace, found)
         except TimeoutError:
             return NamespaceQuotas(problem=f"no quotas within {_SECONDS:g} s")

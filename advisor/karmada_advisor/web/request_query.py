@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, TypeVar
 
-from karmada_advisor.survive.loss import Loss
 from karmada_advisor.web.answers import AskedChange
 from karmada_advisor.web.decisions import DecisionRow
+from karmada_advisor.web.fleet import ClusterFilter
+from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
-from karmada_scheduler.http_server.messages import HttpRequest
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_pyscheduler.http_server.messages import HttpRequest
+
+F = TypeVar("F", Filter, ClusterFilter)
 
 RETRY_SECONDS: Final = 2
 """When a request that was refused for a moment is sent again."""
@@ -60,6 +64,13 @@ def page_of(request: HttpRequest) -> AskedPage:
         request.query.get("before", ""),
         number_of(request, "limit", ROWS, most=MAX_LIMIT),
     )
+
+
+def filter_of(kind: type[F], request: HttpRequest, **known: str) -> F:
+    """Return a filter with the fields of the query; ``q`` is its text, and ``known`` are fields that the query does not say."""
+    names = {name: "q" if name == "text" else name for name in kind.__struct_fields__}
+    given = {name: request.query.get(parameter, "").strip() for name, parameter in names.items()}
+    return kind(**given | known)
 
 
 def is_wanted(row: DecisionRow, request: HttpRequest) -> bool:

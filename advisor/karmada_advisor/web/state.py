@@ -9,12 +9,13 @@ from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import PolicyRef, Target
-from karmada_advisor.state.model import Applied, BindingEntry, BindingState, ClusterStatus
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.state.model import Applied, BindingEntry, BindingState, ClusterStatus, Target
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
+from karmada_advisor.web.scope import Scope
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import format_time
@@ -129,6 +130,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         taint_policies: ClusterTaintPolicies; None if they are not known.
         watched: The index that watches update; None for one of these bindings.
         rendered_rows: Rows of lists as HTML, which later contents may have, too; ``Pages.binding_rows`` puts them there.
+        shown_clusters: Clusters by name without what is on them, which parts of a fleet have, too; ``fleet.clusters_of`` puts them
+            there.
     """
 
     clusters: Sequence[Cluster]
@@ -139,6 +142,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     taint_policies: Sequence[Mapping[str, Any]] | None = None
     watched: BindingIndex | None = None
     rendered_rows: OrderedDict[tuple[object, ...], str] = field(default_factory=OrderedDict)
+    shown_clusters: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
@@ -170,6 +174,7 @@ class PageState(Struct, frozen=True, eq=False):
         contents: The objects.
         problems: What could not be read, one line each.
         failure: Why the reading after it has failed, so that the objects are those of before; "" if it has not.
+        scope: What of the fleet it has; None for all.
     """
 
     number: int
@@ -178,3 +183,14 @@ class PageState(Struct, frozen=True, eq=False):
     contents: PageContents
     problems: Sequence[str] = ()
     failure: str = ""
+    scope: Scope | None = None
+
+    @property
+    def has_clusters(self) -> bool:
+        """Whether the clusters were read, so that something can be decided."""
+        return self.scope is None or self.scope.clusters
+
+    @property
+    def not_judged(self) -> tuple[str, ...]:
+        """What was not read, and why, one line each."""
+        return () if self.scope is None else self.scope.not_judged

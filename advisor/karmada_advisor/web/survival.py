@@ -1,4 +1,4 @@
-"""What the page knows about losses: the last reports, their age, and how far the next ones are."""
+"""What the page knows about losses: the last reports, and their age."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
 
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
 from karmada_advisor.views.survive_words import by_domain
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import BindingLoss, BindingLosses, DomainLoss, SurvivalReport
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct, field
 
@@ -56,8 +56,6 @@ class Survival(Struct, frozen=True):
         made_at: When they were made.
         seconds: The CPU time of making them.
         number: Of the objects that they are about (``PageState.number``).
-        done: Bindings that are decided of the next reports; 0 if none are being made.
-        of: All bindings of the next reports.
         problem: Why there are none; "" if nothing went wrong.
     """
 
@@ -65,8 +63,6 @@ class Survival(Struct, frozen=True):
     made_at: datetime | None = None
     seconds: float = 0.0
     number: int = 0
-    done: int = 0
-    of: int = 0
     problem: str = ""
 
     @property

@@ -1,8 +1,8 @@
 """Who looks at the page, and what of it they may see.
 
-A viewer who may list everything that the page shows sees everything. Others see the bindings of namespaces in which the
-Karmada API server lets them list bindings: what is stored in these, and of what is derived from other objects what
-``web.seen`` makes of it. A view that does not say who may see it is for the former only.
+A viewer who may list everything that the page shows sees everything. Answers to others are computed from a part of the fleet
+(``web.scoped_fleet``): the bindings of namespaces in which the Karmada API server lets them list bindings, and what else they may
+list. A view that does not say who may see it is for the former only.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from karmada_advisor.web.request_query import RequestRefusedError
-from karmada_scheduler.client.permissions import Permission
-from karmada_scheduler.client.reviews import SERVICE_ACCOUNT
+from karmada_advisor.web.scope import Reveal, Scope
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT
 from karmada_scheduler.structs import Struct
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")
@@ -21,6 +22,9 @@ LIST_CLUSTER_BINDINGS: Final = Permission("list", "work.karmada.io", "clusterres
 LIST_EVENTS: Final = Permission("list", "", "events")
 LIST_QUOTAS: Final = Permission("list", "policy.karmada.io", "federatedresourcequotas")
 LIST_CLUSTERS: Final = Permission("list", "cluster.karmada.io", "clusters")
+LIST_POLICIES: Final = Permission("list", "policy.karmada.io", "propagationpolicies")
+LIST_CLUSTER_POLICIES: Final = Permission("list", "policy.karmada.io", "clusterpropagationpolicies")
+LIST_LEASES: Final = Permission("list", "coordination.k8s.io", "leases")
 
 MOST_NAMESPACES: Final = 200
 """Namespaces that are looked at for one viewer; 200 reviews take 0.6 s, and their answers are kept."""
@@ -57,16 +61,6 @@ class Viewer(Struct, frozen=True):
         return not self.missing
 
     @property
-    def sees_clusters(self) -> bool:
-        """Whether they may know the names of all clusters."""
-        return LIST_CLUSTERS not in self.missing
-
-    @property
-    def sees_bindings(self) -> bool:
-        """Whether they may list the bindings of all namespaces, and those without one."""
-        return not {LIST_BINDINGS, LIST_CLUSTER_BINDINGS} & {*self.missing}
-
-    @property
     def home(self) -> str:
         """The namespace that they probably look for; "" if it is not known."""
         namespace, _, name = self.name.removeprefix(SERVICE_ACCOUNT).partition(":")
@@ -89,6 +83,65 @@ class Viewer(Struct, frozen=True):
         allowed = await asyncio.gather(*map(self.may_list, found))
         return [each for each, is_allowed in zip(found, allowed, strict=True) if is_allowed]
 
+    async def scope(self, reveal: Reveal, namespace: str, existing: Sequence[str]) -> Scope:
+        """Return what of the fleet answers are computed from.
+
+        Args:
+            reveal: What is read besides the bindings that they may list.
+            namespace: The one that is asked about, whose bindings they may list; "" for all that are known to be theirs.
+            existing: The namespaces that have bindings, sorted.
+
+        Raises:
+            RequestRefusedError: Nobody was let in.
+        """
+        self.check_known()
+        lists_all = LIST_BINDINGS not in self.missing
+        if lists_all:
+            names = frozenset(existing)
+        else:
+            names = frozenset((namespace,) if namespace else await self.namespaces(existing))
+        has_cluster_bindings = LIST_CLUSTER_BINDINGS not in self.missing
+        is_trusted = reveal is Reveal.FLEET
+        has_clusters = is_trusted or LIST_CLUSTERS not in self.missing
+        has_policies = is_trusted or (
+            LIST_CLUSTER_POLICIES not in self.missing and await self._may_in_all(LIST_POLICIES, names)
+        )
+        has_schedulers = is_trusted or await self.may(LIST_LEASES, "")
+        of_policies = LIST_POLICIES if LIST_CLUSTER_POLICIES not in self.missing else LIST_CLUSTER_POLICIES
+        others = [
+            f"{what} (you may not {permission})"
+            for is_read, what, permission in (
+                (lists_all, f"bindings outside of {_listed(names)}", LIST_BINDINGS),
+                (has_cluster_bindings, "ClusterResourceBindings", LIST_CLUSTER_BINDINGS),
+            )
+            if not is_read
+        ]
+        facts = [
+            f"{what} (you may not {permission})"
+            for is_read, what, permission in (
+                (has_clusters, "decisions, and changes that place a binding", LIST_CLUSTERS),
+                (has_policies, "what policies say", of_policies),
+                (has_schedulers, "which schedulers run", LIST_LEASES),
+            )
+            if not is_read
+        ]
+        return Scope(
+            names,
+            has_cluster_bindings,
+            has_clusters,
+            has_policies,
+            has_schedulers,
+            is_trusted,
+            "; ".join(others),
+            (*facts, *others),
+        )
+
+    async def _may_in_all(self, wanted: Permission, namespaces: Iterable[str]) -> bool:
+        """Return whether they have a permission in each of some namespaces."""
+        if wanted not in self.missing:
+            return True
+        return all(await asyncio.gather(*(self.may(wanted, namespace) for namespace in namespaces)))
+
     async def may_list(self, namespace: str) -> bool:
         """Return whether they may list the bindings of a namespace."""
         return await self.may(LIST_BINDINGS, namespace)
@@ -108,26 +161,7 @@ class Viewer(Struct, frozen=True):
             RequestRefusedError: Nobody was.
         """
         if self is NOBODY:
-            raise RequestRefusedError(403, "nobody knows who asks")
-
-    async def check_may(self, wanted: Iterable[tuple[Permission, str]]) -> None:
-        """Check that the viewer has permissions, each in a namespace, "" for all.
-
-        Raises:
-            RequestRefusedError: One is missing. It says the same whether the objects exist or not.
-        """
-        asked = tuple(dict.fromkeys(wanted))
-        allowed = await asyncio.gather(*(self.may(*each) for each in asked))
-        missing = [
-            f"{permission}{f' in the namespace {namespace}' if namespace else ''}"
-            for (permission, namespace), is_allowed in zip(asked, allowed, strict=True)
-            if not is_allowed
-        ]
-        if missing:
-            text = (
-                f"{self.name} may not {', '.join(missing)}. A plan is for those who may do what it is about"
-            )
-            raise RequestRefusedError(403, text)
+            raise RequestRefusedError(403, "not authenticated")
 
     def check_all(self) -> None:
         """Check that the viewer may see everything.
@@ -143,15 +177,6 @@ class Viewer(Struct, frozen=True):
             "The ClusterRole pyscheduler-reader has these permissions. "
             f"The bindings of one namespace are on /bindings?namespace={self.home or 'NAMESPACE'}",
         )
-
-    def check_clusters(self) -> None:
-        """Check that the viewer may see Clusters, before one is looked up.
-
-        Raises:
-            RequestRefusedError: They may not.
-        """
-        if not self.sees_clusters:
-            raise RequestRefusedError(403, f"{self.name} may not {LIST_CLUSTERS}")
 
     async def check_namespace(self, namespace: str) -> None:
         """Check that the viewer may see the bindings of a namespace, before anything is looked up.
@@ -173,11 +198,19 @@ class Viewer(Struct, frozen=True):
             )
 
 
+def _listed(namespaces: Collection[str]) -> str:
+    if len(namespaces) == 1:
+        return f"the namespace {next(iter(namespaces))}"
+    return f"{len(namespaces):,} namespaces"
+
+
 async def _always(_: Permission, __: str) -> bool:
     return True
 
 
 EVERYBODY: Final = Viewer("", (), _always)
 """The viewer of a page on a loopback address."""
-NOBODY: Final = Viewer("", (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_CLUSTERS, LIST_EVENTS), _never)
+NOBODY: Final = Viewer(
+    "", (LIST_BINDINGS, LIST_CLUSTER_BINDINGS, LIST_CLUSTERS, LIST_CLUSTER_POLICIES, LIST_EVENTS), _never
+)
 """Somebody who was not let in, and gets the page that says so."""

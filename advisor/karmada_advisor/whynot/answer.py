@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from karmada_advisor.explain.model import Cause, Provenance, Target
+from karmada_advisor.explain.model import Cause, Provenance
 from karmada_advisor.explain.remedy_model import ObjectShown
-from karmada_advisor.state.model import BindingState, SchedulerStatus
+from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.whynot.edits import Edit, Side
 from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds
 from karmada_advisor.whynot.goals import (
     Goal,
@@ -44,6 +43,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import are_same_targets
+from karmada_scheduler.framework.edits import Edit, Side
 from karmada_scheduler.structs import Struct, replace
 
 _MAX_INEFFECTIVE: Final = 40

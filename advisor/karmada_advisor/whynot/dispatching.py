@@ -6,15 +6,15 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Final
 
-from karmada_advisor.explain.model import Target
+from karmada_advisor.state.model import Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.stored import value_at
-from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import Touched, VerifiedRemedy, edit_shown, patches_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.framework.edits import Edit, EditTarget, Harm, ObjectRef, Side
 from karmada_scheduler.structs import replace
 
 _OVERWRITE: Final = "Overwrite"
@@ -54,8 +54,8 @@ def overwritten(binding: Binding, manifest: Manifest, policies: Sequence[Manifes
     if policy is None:
         return None
     text = f"conflictResolution: Overwrite in {policy_name(policy)}"
-    change = edit(
-        Side.POLICY, "overwrite", ObjectRef.of(policy), PatchAction.SET, ("spec", "conflictResolution"), value=_OVERWRITE, text=text,
+    change = EditTarget(Side.POLICY, ObjectRef.of(policy)).set(
+        "overwrite", ("spec", "conflictResolution"), _OVERWRITE, text,
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
     return _remedy(
@@ -78,11 +78,9 @@ def decided_again(
         result: The placement that a decision gives.
         now: The time that is written.
     """
-    target = ObjectRef(*binding.key)
-    change = edit(
-        Side.TRIGGER, "reschedule", target, PatchAction.SET, ("spec", "rescheduleTriggeredAt"), value=format_time(now),
-        text="a WorkloadRebalancer",
-    )  # fmt: skip
+    target = EditTarget(Side.TRIGGER, ObjectRef(*binding.key))
+    path = ("spec", "rescheduleTriggeredAt")
+    change = target.set("reschedule", path, format_time(now), "a WorkloadRebalancer")
     found = _remedy(change, binding, manifest, (), lambda _: True)
     return None if found is None else replace(found, result=tuple(result))
 
@@ -121,13 +119,9 @@ def _remedy(
     )
 
 
-def _edit(target: ObjectRef, name: str, where: str) -> Edit:
+def _edit(ref: ObjectRef, name: str, where: str) -> Edit:
+    target, path, text = EditTarget(Side.TRIGGER, ref), ("spec", "suspension", name), "resume dispatching: "
     if name == "dispatching":
-        return edit(
-            Side.TRIGGER, "resumeDispatching", target, PatchAction.SET, ("spec", "suspension", name), value=False,
-            text=f"resume dispatching: spec.suspension.dispatching false in {where}",
-        )  # fmt: skip
-    return edit(
-        Side.TRIGGER, "resumeDispatching", target, PatchAction.REMOVE, ("spec", "suspension", name),
-        text=f"resume dispatching: remove spec.suspension.dispatchingOnClusters from {where}",
-    )  # fmt: skip
+        text += f"spec.suspension.dispatching false in {where}"
+        return target.set("resumeDispatching", path, False, text)
+    return target.remove("resumeDispatching", path, f"{text}remove spec.suspension.{name} from {where}")

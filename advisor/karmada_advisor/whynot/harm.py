@@ -6,11 +6,9 @@ Edits are ordered by harm before effort. A sentence says what an edit does besid
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from karmada_advisor.explain.amounts import request_of, shown
-from karmada_advisor.explain.names import affinities_of
-from karmada_advisor.whynot.edits import Edit, Harm
+from karmada_advisor.fleet.names import affinities_of
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.objects import ScheduledObjects
 from karmada_scheduler.api.binding import Binding
@@ -19,20 +17,7 @@ from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.estimator.general import GeneralEstimator
-
-_OF_AFFINITY: Final = frozenset(
-    {
-        "dropAffinity",
-        "dropTerm",
-        "dropTerms",
-        "dropLabel",
-        "dropLabelSelector",
-        "dropExpression",
-        "dropFieldSelector",
-        "removeExclude",
-        "removeValue",
-    }
-)
+from karmada_scheduler.framework.edits import Edit, Harm
 
 
 def harm_of(edits: Sequence[Edit]) -> Harm:
@@ -55,7 +40,7 @@ def caution_of(
     for each in edits:
         if each.harm is Harm.UNCHECKED:
             found[_unchecked(before, after, gates, lacks=each.op.startswith("dropRequest"))] = None
-        elif each.harm is Harm.WIDENS and each.op in _OF_AFFINITY:
+        elif each.harm is Harm.WIDENS and not each.caution:
             found[_widened(before, after, gates)] = None
         elif each.caution:
             found[each.caution] = None

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Path, ordered
+from karmada_advisor.whynot.edits import ordered
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Path, found_at
 from karmada_scheduler.structs import Struct
 
 Operation = dict[str, Any]
@@ -53,21 +54,6 @@ def pointer(path: Path) -> str:
 
 
 _MISSING: Final = object()
-
-
-def found_at(manifest: Any, path: Path, default: Any = None) -> Any:
-    """Return the value at a path of an object; the default if it has none."""
-    current = manifest
-    for part in path:
-        if isinstance(part, int):
-            if not isinstance(current, list) or part >= len(current):
-                return default
-            current = current[part]
-        else:
-            if not isinstance(current, dict) or part not in current:
-                return default
-            current = current[part]
-    return current
 
 
 class Patched(Struct, frozen=True):

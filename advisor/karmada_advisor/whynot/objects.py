@@ -7,22 +7,22 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.claims.quota import Ledger, Usage, quota_of, usage
-from karmada_advisor.explain.names import FleetValues, nearest
+from karmada_advisor.state.quota import Ledger, Usage, quota_of, usage
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
-from karmada_advisor.whynot.edits import Edit, ObjectRef
 from karmada_advisor.whynot.json_patch import Patched, patched
 from karmada_advisor.whynot.scheduled import Scheduled, SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import are_same_targets
+from karmada_scheduler.framework.edits import Edit, ObjectRef
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
@@ -97,7 +97,6 @@ class ObjectSet(Struct, dict=True):
         self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
         self._latest, self._replaced = self._unedited, dict[str, Cluster]()
         self._last_parsed: dict[ObjectRef, tuple[Manifest, Cluster]] = {}
-        self._nearest: dict[str, str] = {}
         self._without_edits: dict[BindingKey, Scheduled] = {}
         self._outcomes: dict[Edits, ScheduledObjects | None] = {}
 
@@ -112,9 +111,14 @@ class ObjectSet(Struct, dict=True):
         return self.scheduler.as_new
 
     @cached_property
-    def near(self) -> FleetValues:
-        """The labels, regions, zones and providers of the clusters as they were read."""
+    def values(self) -> FleetValues:
+        """What the clusters have as they were read."""
         return FleetValues(each for _, each in self.clusters.values())
+
+    @cached_property
+    def others(self) -> Sequence[Binding]:
+        """The other bindings as they were read."""
+        return [binding for _, binding in self.bindings.values() if binding.key != self.key]
 
     @property
     def snapshot(self) -> Snapshot:
@@ -133,12 +137,6 @@ class ObjectSet(Struct, dict=True):
             found = patched(chosen, self.manifests)
             self._outcomes[chosen] = None if found is None else self._scheduled(chosen, found)
         return self._outcomes[chosen]
-
-    def nearest_cluster(self, name: str) -> str:
-        """Return the existing cluster whose name is most like a name; "" if none is."""
-        if name not in self._nearest:
-            self._nearest[name] = nearest(name, (each.name for _, each in self.clusters.values()))
-        return self._nearest[name]
 
     def forced(self, edits: Iterable[Edit]) -> ScheduledObjects | None:
         """Return the binding after edits as if its placement had changed, so that it is scheduled in any case."""
@@ -191,7 +189,10 @@ class ObjectSet(Struct, dict=True):
             text = str(responsible)
             scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
         else:
-            scheduled = self.scheduler.schedule(snapshot, bindings, key or self.key)
+            # The causes are those of the decision without edits.
+            scheduled = self.scheduler.schedule(
+                snapshot, bindings, key or self.key, keep_steps=not edits and key is None
+            )
         if key is None:
             scheduled = self._admitted(binding, scheduled, found.manifests)
         return ScheduledObjects(edits, found, binding, snapshot, scheduled)

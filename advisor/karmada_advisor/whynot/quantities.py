@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final
 
-from karmada_advisor.whynot.edits import Edit, EditQuantity, Minimum
 from karmada_scheduler.api.quantity import MAX_INT64
+from karmada_scheduler.framework.edits import Edit, EditQuantity, Minimum
 from karmada_scheduler.structs import replace
 
 SAMPLES: Final = 8

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from karmada_advisor.claims.quota import Excess
+from karmada_advisor.state.quota import Excess
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
@@ -50,9 +50,12 @@ class SimulatedScheduler(Struct, frozen=True):
     rules: DryRun
     as_new: bool = False
 
-    def schedule(self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey) -> Scheduled:
+    def schedule(
+        self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey, *, keep_steps: bool = False
+    ) -> Scheduled:
         """Return what a binding has after the bindings were scheduled in their order.
 
+        With ``keep_steps``, decisions keep what their steps worked with.
         The others are scheduled only where their decisions can change this one.
         """
         is_coupled = self.rules.is_coupled
@@ -62,7 +65,7 @@ class SimulatedScheduler(Struct, frozen=True):
             self.rules.objects.show(snapshot, chosen)
         else:
             self.rules.objects.snapshot = snapshot
-        results = Simulation(self.rules, snapshot).run(chosen)
+        results = Simulation(self.rules, snapshot, keep_steps=keep_steps).run(chosen)
         return _scheduled(next(each for each in results if each.binding.key == key))
 
 

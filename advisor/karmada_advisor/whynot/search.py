@@ -6,9 +6,10 @@ import heapq
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.edits import Edit, Harm, Side, compatible
+from karmada_advisor.whynot.edits import compatible
 from karmada_advisor.whynot.found_edits import (
     DEFAULT_BOUNDS,
     FoundEdits,
@@ -36,6 +37,7 @@ from karmada_advisor.whynot.goals import (
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_scheduler.framework.edits import Edit, Harm, Side
 from karmada_scheduler.structs import Struct
 
 _PATIENCE: Final = (4, 60)
@@ -215,9 +217,9 @@ class Search:
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
         offered = leaving if isinstance(self._goal, OffCluster) else proposals
-        is_wanted = isinstance(self._goal, OnCluster)
+        context = partial(Context.of, self._objects, is_wanted=isinstance(self._goal, OnCluster))
         found = [
-            (source, blocker, list(offered(Context(self._objects, source, blocker, name, is_wanted))))
+            (source, blocker, list(offered(context(source, blocker, name))))
             for source, name, blocker in node.sources
         ]
         # Where no trigger can be written, an edit of the placement may follow another edit, and ask for the decision.

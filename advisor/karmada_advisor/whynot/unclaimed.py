@@ -7,8 +7,15 @@ from typing import Final
 
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import Miss, TemplateHead, differing_label, match_of, misses
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
+from karmada_advisor.explain.policies import (
+    Miss,
+    TemplateHead,
+    differing_label,
+    holder_of,
+    match_of,
+    matching,
+    misses,
+)
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import (
     BindingShown,
@@ -21,6 +28,7 @@ from karmada_advisor.whynot.model import (
     patches_of,
 )
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.framework.edits import Edit, EditTarget, ObjectRef, Side
 
 _MOST: Final = 3
 _NEAREST: Final = 2
@@ -34,9 +42,9 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[Verif
 
     Args:
         policies: All policies.
-        template: A template that no policy matches.
+        template: A template; nothing is proposed if a policy matches or claims it.
     """
-    if template.is_reserved:
+    if template.is_reserved or matching(policies, template) or holder_of(policies, template) is not None:
         return []
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
     proposed = [found for each in near for found in _corrected(each, template)]
@@ -109,10 +117,9 @@ def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     if miss.field not in wanted:
         return
     asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
-    yield edit(
-        Side.POLICY, "correctSelector", ObjectRef.of(miss.policy), PatchAction.SET,
-        ("spec", "resourceSelectors", miss.index, miss.field), value=wanted[miss.field],
-        text=f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
+    yield _selectors(miss).set(
+        "correctSelector", (miss.index, miss.field), wanted[miss.field],
+        f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
         caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
         if miss.field == "name"
         else "",
@@ -125,10 +132,9 @@ def _corrected_label(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
     key, labels = differing_label(selector, template.labels), template.labels or {}
     if key:
         asked = selector["labelSelector"]["matchLabels"][key]
-        yield edit(
-            Side.POLICY, "correctSelector", ObjectRef.of(miss.policy), PatchAction.SET,
-            ("spec", "resourceSelectors", miss.index, "labelSelector", "matchLabels", key), value=labels[key],
-            text=f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
+        yield _selectors(miss).set(
+            "correctSelector", (miss.index, "labelSelector", "matchLabels", key), labels[key],
+            f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
             caution="What the selector matches now is released.",
         )  # fmt: skip
 
@@ -138,8 +144,12 @@ def _added(miss: Miss, template: TemplateHead) -> Edit:
     selector = {"apiVersion": template.api_version, "kind": template.kind, "name": template.name}
     if template.namespace:
         selector["namespace"] = template.namespace
-    return edit(
-        Side.POLICY, "addSelector", ObjectRef.of(miss.policy), PatchAction.APPEND, ("spec", "resourceSelectors"), value=selector,
-        text=f"one more selector in {miss.name}: {template.kind} {template.name}",
+    return _selectors(miss).append(
+        "addSelector", (), selector,
+        f"one more selector in {miss.name}: {template.kind} {template.name}",
         caution=f"The template then gets the placement of {miss.name}.",
     )  # fmt: skip
+
+
+def _selectors(miss: Miss) -> EditTarget:
+    return EditTarget(Side.POLICY, ObjectRef.of(miss.policy), ("spec", "resourceSelectors"))

@@ -165,6 +165,7 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if eq .Values.web.auth.mode "token" }}
 - --bind-address=:{{ .Values.web.port }}
 - --auth=token
+- --reveal={{ .Values.web.reveal }}
 - --audit-log=-
 {{- range .Values.web.auth.audiences }}
 - --audience={{ . }}
@@ -178,8 +179,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- if .Values.web.tls.secretName }}
 - --tls-cert-file=/etc/karmada/tls/tls.crt
 - --tls-key-file=/etc/karmada/tls/tls.key
-{{- else }}
-- --behind-proxy
+{{- end }}
+{{- range .Values.web.tls.behindProxy }}
+- --behind-proxy={{ . }}
 {{- end }}
 {{- else }}
 - --bind-address=127.0.0.1:{{ .Values.web.port }}

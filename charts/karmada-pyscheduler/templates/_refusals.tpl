@@ -49,6 +49,13 @@ Each text names the problem and the values to set instead.
 {{- fail (printf "config.content.%s is given: the chart writes apiVersion and kind itself. Leave them out, or put the whole file into a ConfigMap and name it in config.existingConfigMap." $key) -}}
 {{- end -}}
 {{- end -}}
+{{- $profiles := list -}}
+{{- range (default dict .Values.config.content).profiles -}}
+{{- $profiles = append $profiles (default $values.schedulerName .schedulerName) -}}
+{{- end -}}
+{{- if and $profiles (ne .Values.schedulerName "default-scheduler") (not (has .Values.schedulerName $profiles)) -}}
+{{- fail (printf "schedulerName is %s, and no profile of config.content has it: %s. Set schedulerName to one of them, or add a profile with schedulerName: %s; its bindings would wait for ever." .Values.schedulerName (join ", " $profiles) .Values.schedulerName) -}}
+{{- end -}}
 {{- if and .Values.pluginFiles.files .Values.pluginFiles.existingConfigMap -}}
 {{- fail "pluginFiles.files and pluginFiles.existingConfigMap are both given: set one of them." -}}
 {{- end -}}
@@ -75,7 +82,7 @@ Each text names the problem and the values to set instead.
 {{- fail "web.auth.mode is token and web.host is empty: name the host under which people reach the page." -}}
 {{- end -}}
 {{- if not (or .Values.web.tls.secretName .Values.web.tls.behindProxy) -}}
-{{- fail "web.auth.mode is token, and tokens would be sent in clear text: name web.tls.secretName, or set web.tls.behindProxy where a proxy ends TLS." -}}
+{{- fail "web.auth.mode is token, and tokens would be sent in clear text: name web.tls.secretName, or in web.tls.behindProxy the addresses of a proxy that ends TLS." -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.web.enabled (has (int .Values.web.port) (list (int .Values.ports.metrics) (int .Values.ports.health))) -}}

@@ -5,6 +5,7 @@ import pytest
 from karmada_scheduler.api.matching import (
     AllZonesSelector,
     FieldSelector,
+    InvalidExpression,
     LabelSelector,
     Requirement,
     Taint,
@@ -212,8 +213,52 @@ def test_requirements_hold_by_operator(
 def test_an_invalid_requirement_makes_the_selector_match_nothing(requirement: Requirement) -> None:
     assert requirement.compile() is None
     assert not LabelSelector((("foo", "bar"),), (requirement,)).matches({"foo": "bar", "k": "a"})
+    assert not requirement.is_valid_for_labels
+    invalid = InvalidExpression(("matchExpressions", 0), str(requirement))
+    assert LabelSelector((("foo", "bar"),), (requirement,)).invalid == invalid
     fields = FieldSelector((Requirement("region", "Exists"), requirement))
     assert not fields.matches(provider="", region="eu", zones=())
+    assert fields.invalid == InvalidExpression(("matchExpressions", 1), str(requirement))
+
+
+@pytest.mark.parametrize(
+    ("requirement", "valid"),
+    [
+        *((Requirement("region", operator, ("a",)), (True, True)) for operator in ("In", "NotIn")),
+        *((Requirement("provider", operator), (True, True)) for operator in ("Exists", "DoesNotExist")),
+        *((Requirement("region", operator, ("1",)), (False, True)) for operator in ("Gt", "Lt")),
+        (Requirement("continent", "In", ("a",)), (True, False)),
+        *((Requirement("zone", operator), (False, True)) for operator in ("In", "NotIn")),
+        (Requirement("zone", "Exists", ("a",)), (False, True)),
+        (Requirement("zone", "In", ("not a value",)), (False, True)),
+        *((Requirement("zone", operator, ("1",)), (False, False)) for operator in ("Gt", "Prefix", "")),
+    ],
+)
+def test_which_expressions_are_valid_depends_on_the_selector(
+    requirement: Requirement, valid: tuple[bool, bool]
+) -> None:
+    assert (requirement.is_valid_for_labels, requirement.is_valid_for_fields) == valid
+    invalid = InvalidExpression(("matchExpressions", 0), str(requirement))
+    assert LabelSelector((), (requirement,)).invalid == (None if valid[0] else invalid)
+    assert FieldSelector((requirement,)).invalid == (None if valid[1] else invalid)
+    affinity = ClusterAffinity(LabelSelector((), (requirement,)), FieldSelector((requirement,)))
+    fields = [
+        name for name, is_valid in zip(("labelSelector", "fieldSelector"), valid, strict=True) if not is_valid
+    ]
+    assert affinity.invalid == (invalid.within((fields[0],), f"{fields[0]}: ") if fields else None)
+
+
+@pytest.mark.parametrize(
+    ("toleration", "valid"),
+    [
+        *((Toleration("k", operator), True) for operator in ("", "Equal", "Exists")),
+        *((Toleration("k", operator), False) for operator in ("Gt", "Lt", "equal", "Like")),
+        *((Toleration(effect=each), True) for each in ("", "NoSchedule", "NoExecute", "PreferNoSchedule")),
+        *((Toleration(effect=each), False) for each in ("noExecute", "NoStart")),
+    ],
+)
+def test_a_toleration_is_valid_by_its_operator_and_its_effect(toleration: Toleration, *, valid: bool) -> None:
+    assert toleration.is_valid == valid
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.api.binding import (
     CLUSTER_RESOURCE_BINDING,
     RESOURCE_BINDING,
@@ -18,7 +19,6 @@ from karmada_scheduler.api.binding import (
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, format_time, parse_time, read_time, second_after
 from karmada_scheduler.api.policy import Policy, PolicyKey
-from karmada_scheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.testing import binding, cluster
 
 Change = Callable[[dict[str, Any]], object]
@@ -265,7 +265,7 @@ def test_a_malformed_cluster_names_the_field(change: Change, message: str) -> No
 
 
 @pytest.mark.parametrize("where", ["allocatable", "allocated", "allocating"])
-@pytest.mark.parametrize("amount", ["many", "1e20000000"])
+@pytest.mark.parametrize("amount", ["many", "1e20000"])
 def test_an_unreadable_quantity_removes_only_its_resource(where: str, amount: str) -> None:
     manifest = cluster("m1").capacity(cpu=4, memory="8Gi").manifest()
     manifest["status"]["resourceSummary"].setdefault(where, {})["cpu"] = amount

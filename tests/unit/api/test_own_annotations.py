@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from karmada_scheduler.api.own_annotations import (
@@ -30,12 +30,19 @@ numbers = st.integers(0, 2 * MAX_INT32)
 names = st.text(max_size=60)
 
 
-@given(st.lists(st.tuples(times, numbers), max_size=60), st.lists(names, max_size=300), names)
+clusters = st.lists(names | names.map(lambda name: 60 * name), max_size=300)
+
+
+@given(st.lists(st.tuples(times, numbers), max_size=60), clusters, names | st.just("[" * 200))
+@example([(0.0, 1)], ["n" * 200] * 100, "term")
+@example([(0.0, 1)], ["\u00e9" * 48] * 100, "term")
+@example([(0.0, 1)], ["[{" * 24] * 100, "[" * 200)
+@example([(0.0, 1)], ["n" * 20_000, "m1"], "t" * 20_000)
 def test_moves_that_are_written_can_be_read(
     moves: list[tuple[float, int]], clusters: list[str], term: str
 ) -> None:
     given_moves = sorted(RecordedMove(*each) for each in moves)
-    text = moves_text(given_moves, clusters=[name[:48] for name in clusters], cause="x", term=term)
+    text = moves_text(given_moves, clusters=clusters, cause="x", term=term)
     found = moves_in(text)
     assert not isinstance(found, Unreadable)
     assert len(found) == min(20, len(moves))

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from karmada_scheduler.app.control_plane_schema import ControlPlaneSchema, warnings_about
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.bindings_schema import version_of
+from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema, warnings_about
+from karmada_pyscheduler.client.bindings_schema import version_of
+from karmada_pyscheduler.metrics.families import Families
+from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.metrics.api_server import ApiServerMetrics
-from karmada_scheduler.metrics.families import Families
 from tests.bindings_documents import OF_1_16, OF_1_17, OF_1_18, OF_1_19, document
 
 

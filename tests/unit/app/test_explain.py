@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from karmada_scheduler.app.recorded_configuration import RecordedConfiguration
+from karmada_pyscheduler.app.recorded_configuration import RecordedConfiguration, default_profiles
 from karmada_scheduler.config import flags
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.testing import framework
@@ -72,3 +72,29 @@ def test_addresses_and_files_of_credentials_are_no_part_of_it() -> None:
         ]
     )
     assert "secret" not in str(RecordedConfiguration(options, Profiles({"ours": framework()})).fields())
+
+
+def test_a_profile_is_a_default_one_by_its_plugins_weights_and_gates_whatever_file_it_is_in(
+    tmp_path: Path,
+) -> None:
+    class Own:
+        name = "Own"
+
+        def filter(self, _: object) -> None: ...
+
+    profiles = Profiles(
+        {
+            "stock": framework(),
+            "fewer": framework(select=("*", "-TaintToleration")),
+            "own": framework(Own),
+        }
+    )
+    (tmp_path / "config.yaml").write_text("{}")
+    for arguments, expected in (
+        ((), ["stock"]),
+        ((f"--config={tmp_path / 'config.yaml'}",), ["stock"]),
+        (("--feature-gates=PriorityBasedScheduling=true",), []),
+        (("--decisions-of=1.17",), []),
+        (("--enable-empty-workload-propagation",), []),
+    ):
+        assert default_profiles(flags.parse(arguments), profiles) == expected

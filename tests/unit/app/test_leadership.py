@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from karmada_scheduler.app.leader import Leadership
-from karmada_scheduler.client.leader import Elector
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.process.supervisor import Supervisor
+from karmada_pyscheduler.app.leader import Leadership
+from karmada_pyscheduler.client.leader import Elector
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.process.supervisor import Supervisor
 
 
 class FakeElector:

@@ -10,15 +10,14 @@ from typing import Any
 
 import aiohttp
 import pytest
-from kubernetes.aio.config import incluster_config
 
-from karmada_scheduler.app.environment import Environment
-from karmada_scheduler.app.secure_metrics import SecureMetrics
-from karmada_scheduler.client import reviews
-from karmada_scheduler.client.identity import ConnectionConfigError
+from karmada_pyscheduler.app.environment import Environment
+from karmada_pyscheduler.app.secure_metrics import SecureMetrics
+from karmada_pyscheduler.client import kubeconfig, reviews
+from karmada_pyscheduler.client.identity import ConnectionConfigError
+from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from tests.unit.client.test_reader_access import FakeHost
 from tools.controlplane.pki import Authority, Credentials
 from tools.controlplane.processes import free_port
@@ -118,7 +117,7 @@ async def test_without_an_account_of_the_host_the_start_ends_and_no_other_kubeco
     monkeypatch.setenv("KUBECONFIG", str(karmada))
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
+    monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
     options = flags.parse(_pair(authority.issue("metrics", server=True)))
     metrics = SecureMetrics(options, Environment(), Metrics().exposition, CONTENT_TYPE)
 

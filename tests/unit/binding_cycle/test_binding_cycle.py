@@ -5,20 +5,28 @@ import copy
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.binding_cycle.cycle import BindingCycle
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, NotLeadingError
-from karmada_scheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_scheduler.binding_cycle.writer import BindingWriter
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.binding_cycle.result import (
+    DONE,
+    Action,
+    AttemptOutcome,
+    AttemptStatus,
+    NotLeadingError,
+)
 from karmada_scheduler.core.decision import Decision, Guarded, TermAttempt, TermFailure
 from karmada_scheduler.framework.diagnosis import (
     Diagnosis,
@@ -28,7 +36,6 @@ from karmada_scheduler.framework.diagnosis import (
     UnschedulableError,
 )
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 from tests import manifests
@@ -60,6 +67,7 @@ class CycleHarness:
         self.cache.put(self.binding)
         self.read: list[dict[str, Any]] = []
         self.is_leading = True
+        self.gone: set[str] = set()
         self.rollbacks = 0
         self.metrics = Metrics()
         self.delivered_before_read: dict[str, Any] | None = None
@@ -71,6 +79,7 @@ class CycleHarness:
             self.cache,
             limiter=self.limiter,
             is_leading=lambda: self.is_leading,
+            is_gone=lambda name: name in self.gone,
             on_read=self._on_read,
             on_rollback=self._on_rollback,
             metrics=self.metrics,
@@ -80,7 +89,9 @@ class CycleHarness:
             self.recorder,  # type: ignore[arg-type]
             own_writes=self.own_writes,
             now=lambda: self.now,
+            needs_none=lambda binding: self.needs_none(binding),  # noqa: PLW0108 (a test sets it later)
         )
+        self.needs_none: Callable[[Binding], bool] = lambda _: False
 
     def _on_read(self, kind: str, event: str, manifest: Mapping[str, Any]) -> None:
         if self.delivered_before_read is not None:
@@ -283,6 +294,29 @@ async def test_a_result_goes_before_writes_of_low_priority() -> None:
     assert wrote[0][:1] == ["spec"]
 
 
+async def test_a_result_is_not_sent_if_one_of_its_clusters_was_deleted_while_it_waited() -> None:
+    harness = CycleHarness(manifests.binding(), most=1)
+    async with harness.limiter.slot():
+        binding = asyncio.create_task(harness.bind(harness.decision(("m1", 2), ("m2", 1))))
+        for _ in range(10):
+            await asyncio.sleep(0)
+        harness.gone.add("m2")
+    outcome = await binding
+    assert outcome.action is Action.DECIDE_AGAIN
+    assert harness.requests == []
+    assert harness.recorder.events == []
+    harness.gone = {"m3"}
+    await harness.bind(harness.decision(("m1", 2), ("m2", 1)))
+    assert harness.wrote == ["spec", "status"]
+
+
+async def test_a_cluster_that_is_left_may_be_gone() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    harness.gone.add("m2")
+    await harness.bind(harness.decision(("m1", 4)))
+    assert harness.wrote == ["spec", "status"]
+
+
 async def test_an_answer_that_cannot_be_read_is_no_answer(harness: CycleHarness) -> None:
     async def answer(*_: object, **__: object) -> dict[str, Any]:
         return {"metadata": []}
@@ -314,7 +348,7 @@ FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "mes
     [
         ({}, {}, "the others"),
         (scheduled_manifest()["status"], {}, "the others"),
-        ({"conditions": [FAILED]}, {}, "the status"),
+        ({"conditions": [FAILED]}, {}, "the others"),
         ({}, {"affinity_name": "backup"}, "the status"),
         ({"schedulerObservingAffinityName": "backup"}, {"affinity_name": "backup"}, "the others"),
     ],
@@ -476,6 +510,40 @@ async def test_a_binding_that_no_cluster_fits_loses_its_clusters_and_is_not_retr
     assert harness.recorder.events == [
         ("Warning", "ScheduleBindingFailed", "0/3 clusters are available: no cluster exists.")
     ]
+
+
+@pytest.mark.parametrize("needs_none", [True, False])
+async def test_a_binding_that_loses_its_clusters_has_its_generation_recorded_if_nothing_is_left_to_do(
+    needs_none: bool,
+) -> None:
+    """As upstream, whose own write enqueues the binding."""
+    harness = CycleHarness(scheduled_manifest())
+    harness.needs_none = lambda cleared: needs_none and cleared.generation == 4
+    outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+    assert outcome.action is Action.FORGET
+    assert harness.wrote == ["spec", "status", "status"][: 2 + needs_none]
+    assert harness.stored["status"]["schedulerObservedGeneration"] == 3 + needs_none
+
+
+async def test_a_generation_that_could_not_be_recorded_is_tried_again(harness: CycleHarness) -> None:
+    harness = CycleHarness(scheduled_manifest())
+
+    def refuse_the_next_status(_: Binding) -> bool:
+        harness.server.failures["status"] = [ApiError("invalid", code=422)]
+        return True
+
+    harness.needs_none = refuse_the_next_status
+    outcome = await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+    assert (outcome.action, outcome.status) == (Action.RETRY, AttemptStatus.NO_FIT)
+
+
+async def test_a_binding_that_is_tried_again_has_no_generation_recorded() -> None:
+    harness = CycleHarness(scheduled_manifest())
+    harness.needs_none = lambda _: True
+    error = FitError(3, Diagnosis())
+    attempts = (TermAttempt(error=error, may_work_next_time=True),)
+    await harness.bind(harness.decision(error=error, attempts=attempts))
+    assert harness.wrote == ["spec", "status"]
 
 
 async def test_a_binding_whose_replicas_do_not_fit_keeps_its_clusters_and_is_retried() -> None:
@@ -855,6 +923,24 @@ async def test_a_process_that_may_not_be_the_leader_writes_nothing_and_retries(
     assert harness.wrote == []
 
 
+async def test_a_write_that_waits_in_the_client_is_not_sent_when_the_lease_has_ended(
+    harness: CycleHarness,
+) -> None:
+    def end_the_lease() -> None:
+        harness.is_leading = False
+
+    harness.server.before_request = end_the_lease
+    for run in (
+        partial(harness.bind, harness.decision(("m1", 2))),
+        partial(harness.cycle.observe, harness.binding),
+    ):
+        harness.is_leading = True
+        outcome = await run()
+        assert isinstance(outcome.error, NotLeadingError)
+        assert outcome.action is Action.RETRY
+    assert harness.wrote == []
+
+
 async def test_a_binding_that_is_read_with_a_lower_version_is_a_rollback() -> None:
     harness = CycleHarness(manifests.binding(version=990))
     harness.stored = manifests.binding(version=750)
@@ -1013,7 +1099,6 @@ async def test_a_pending_report_is_not_written_to_another_binding_of_the_same_na
     again = scheduled_manifest()
     again["metadata"]["uid"] = "another"
     again["metadata"]["resourceVersion"] = "99"
-    again["status"]["conditions"] = [FAILED]
     harness.stored = again
     created = Binding.from_manifest(again)
     assert harness.cycle.is_observed(created)
@@ -1044,6 +1129,48 @@ async def test_an_unreported_placement_is_reported_although_no_scheduling_is_nee
     assert harness.cycle.is_observed(Binding.from_manifest(harness.stored))
 
 
+@pytest.mark.parametrize("observes", [True, False])
+async def test_a_failure_that_is_over_and_the_affinity_term_are_reported(*, observes: bool) -> None:
+    """Another scheduler wrote the result and died before it wrote the status."""
+    manifest = scheduled_manifest()
+    manifest["status"] |= {"conditions": [FAILED], "schedulerObservedGeneration": 2}
+    harness = CycleHarness(manifest)
+    assert not harness.cycle.is_observed(harness.binding, observes=False)
+    await harness.cycle.observe(harness.binding, term="backup", observes=observes)
+    assert harness.wrote == ["status"]
+    assert harness.condition["reason"] == "Success"
+    status = harness.stored["status"]
+    assert status["schedulerObservingAffinityName"] == "backup"
+    assert status["schedulerObservedGeneration"] == (3 if observes else 2)
+    assert harness.cycle.is_observed(Binding.from_manifest(harness.stored), observes=observes)
+
+
+async def test_the_conditions_are_known_as_own_ones_while_they_are_written(harness: CycleHarness) -> None:
+    seen: list[bool] = []
+    patch = harness.server.patch_status
+
+    async def patch_and_deliver(*args: Any, **kwargs: Any) -> dict[str, Any]:
+        answer = await patch(*args, **kwargs)
+        seen.append(harness.own_writes.has_conditions_of(Binding.from_manifest(harness.stored)))
+        return answer
+
+    harness.server.patch_status = patch_and_deliver  # type: ignore[method-assign]
+    await harness.bind(harness.decision(error=FitError(3, Diagnosis())))
+    assert seen == [True]
+    assert not harness.own_writes.has_conditions_of(Binding.from_manifest(harness.stored))
+
+
+async def test_without_a_term_or_a_failure_only_the_generation_is_observed() -> None:
+    manifest = scheduled_manifest()
+    manifest["metadata"]["generation"] = 4
+    harness = CycleHarness(manifest)
+    assert harness.cycle.is_observed(harness.binding, observes=False)
+    await harness.cycle.observe(harness.binding, observes=False)
+    assert harness.requests == []
+    await harness.cycle.observe(harness.binding)
+    assert harness.requests == [("status", {"schedulerObservedGeneration": 4})]
+
+
 async def test_the_event_of_a_cluster_scoped_binding_has_no_colon() -> None:
     manifest = manifests.binding()
     manifest["kind"] = "ClusterResourceBinding"
@@ -1065,5 +1192,8 @@ async def test_the_refusal_of_a_guard_plugin_is_not_written_later(harness: Cycle
     harness.server.failures["status"] = [ApiError("cannot reach it") for _ in range(8)]
     refused = replace(harness.decision(("m1", 2)), guarded=Guarded(refused_by="Guard", reason="not now"))
     await harness.bind(replace(refused, error=HeldError("Guard", "not now")))
-    status = {"schedulerObservedGeneration": harness.stored["metadata"]["generation"], "conditions": [FAILED]}
+    status = {
+        **scheduled_manifest()["status"],
+        "schedulerObservedGeneration": harness.stored["metadata"]["generation"],
+    }
     assert harness.cycle.is_observed(Binding.from_manifest({**harness.stored, "status": status}))

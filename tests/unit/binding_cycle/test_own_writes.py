@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
+from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
+from karmada_scheduler.testing import binding
 
 WEB = BindingKey("ResourceBinding", "default", "web-deployment")
 OTHER = BindingKey("ResourceBinding", "default", "other-deployment")
@@ -73,3 +74,17 @@ async def test_a_cancelled_wait_leaves_no_state() -> None:
     await asyncio.gather(waiting, return_exceptions=True)
     own_writes.observe(WEB, 7)
     await asyncio.wait_for(own_writes.wait_observed(WEB, 7), timeout=5)
+
+
+def test_the_conditions_of_a_status_are_known_until_its_write_has_ended() -> None:
+    own_writes = OwnWrites()
+    failure = {"type": "Scheduled", "status": "False", "reason": "SchedulerError"}
+    failed = binding("web").condition(**failure).build()
+    other = binding("web").condition(**{**failure, "reason": "NoClusterFit"}).build()
+    assert not own_writes.has_conditions_of(failed)
+    own_writes.begin_status(failed.key, [failure])
+    assert own_writes.has_conditions_of(failed)
+    assert not own_writes.has_conditions_of(other)
+    own_writes.end_status(failed.key)
+    own_writes.end_status(failed.key)
+    assert not own_writes.has_conditions_of(failed)

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.binding_cycle.result import NotLeadingError, TransactionResult, ending_of
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
-from karmada_scheduler.client.api_error import ApiError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import SUCCESS, BindContext, FitError, PluginError, Result
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
@@ -118,7 +118,7 @@ async def test_after_a_refused_reserve_nothing_is_planned_and_only_the_refusal_i
     assert not harness.transaction.reserve()
     assert harness.transaction.targets is None
     result = await harness.transaction.run(harness.wait)
-    assert (str(result.error), result.was_written) == ("not today", False)
+    assert (str(result.error), result.was_written) == ("refused at Reserve by P: not today", False)
     assert harness.writer.writes == []
     assert harness.calls == ["reserve", "unreserve"]
 
@@ -139,6 +139,7 @@ async def test_a_failed_write_is_undone_and_returned(failure: Exception) -> None
         pytest.param(CONFLICT, (), False, id="refused"),
         pytest.param(ApiError("no answer"), (), True, id="no-answer"),
         pytest.param(NotLeadingError("not leading"), (), False, id="not-sent"),
+        pytest.param(AbandonedError("m1 was deleted", reschedule=True), (), False, id="abandoned"),
         pytest.param(ZeroDivisionError("a bug"), (), True, id="a-bug"),
         pytest.param(None, (plugin("P", permit=coroutine(NO)),), False, id="before-the-write"),
         pytest.param(None, (plugin("B", bind=coroutine(SUCCESS)),), False, id="a-plugin-did-not-write"),

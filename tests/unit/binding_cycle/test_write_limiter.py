@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from karmada_scheduler.binding_cycle.write_limiter import (
+from karmada_pyscheduler.binding_cycle.write_limiter import (
     GOOD_LATENCY_SECONDS,
     LOW_PRIORITY_SECONDS,
     MIN_WINDOW,
     WriteLimiter,
 )
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import TokenBucket
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.api.binding import Binding, BindingStatus, ClusterHealth, TargetCluster
-from karmada_scheduler.cache.assumed import AssumedPlacements
 from karmada_scheduler.core.available_replicas import with_footprint
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding

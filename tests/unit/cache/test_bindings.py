@@ -1,7 +1,7 @@
 """The indexes of the binding cache."""
 
+from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_scheduler.api.well_known import POLICY_ID_LABEL
-from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.testing import binding
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_scheduler.framework import Snapshot, snapshot
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
@@ -34,6 +34,10 @@ class CacheHarness:
 
 def names(of: Snapshot) -> list[str]:
     return [each.name for each in of]
+
+
+def gone(of: Snapshot | ClusterCache) -> set[str]:
+    return set(filter(of.is_gone, ("m1", "m2", "m3")))
 
 
 def test_without_a_change_there_is_one_snapshot() -> None:
@@ -67,15 +71,31 @@ def test_added_and_removed_clusters_are_in_the_change_log() -> None:
     assert after.changed_since(before) == {"m1", "m3"}
 
 
-def test_the_names_of_terminating_clusters_follow_each_change() -> None:
-    harness = CacheHarness("m1", "m2")
-    assert harness.cache.terminating == frozenset()
+def test_a_cluster_is_gone_from_the_start_of_its_deletion_until_it_is_added_again() -> None:
+    harness = CacheHarness("m1", "m2", "m3")
+    assert gone(harness.cache) == set()
     harness.report("m1", deleting=True)
-    assert harness.cache.terminating == {"m1"}
+    assert gone(harness.cache) == {"m1"}
     harness.report("m2", deleting=True)
-    assert harness.cache.terminating == {"m1", "m2"}
+    assert gone(harness.cache) == {"m1", "m2"}
     harness.leave("m1")
-    assert harness.cache.terminating == {"m2"}
+    assert gone(harness.cache) == {"m1", "m2"}
+    harness.report("m1")
+    assert gone(harness.cache) == {"m2"}
+
+
+def test_a_cluster_that_may_exist_is_not_gone() -> None:
+    harness = CacheHarness("m1")
+    assert gone(harness.cache) == {"m2", "m3"}
+    harness.cache.refuse("m2", 5, "it cannot be read")
+    assert gone(harness.cache) == {"m3"}
+    harness.cache.set_incomplete(True)
+    assert gone(harness.cache) == set()
+    harness.cache.set_incomplete(False)
+    harness.cache.remove("m2", 6)
+    assert gone(harness.cache) == {"m2", "m3"}
+    harness.leave("m1")
+    assert gone(harness.cache) == set(), "no cluster is known"
 
 
 def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
@@ -84,11 +104,11 @@ def test_a_cluster_with_a_deletion_timestamp_is_terminating() -> None:
     harness.report("m1", deleting=True)
     going = harness.snapshot()
     assert (names(going), [each.name for each in going.not_terminating]) == (["m1", "m2"], ["m2"])
-    assert going.terminating == {"m1"}
     harness.report("m2")
-    assert harness.snapshot().terminating == {"m1"}
+    assert names(harness.snapshot()) == ["m1", "m2"]
+    assert [each.name for each in harness.snapshot().not_terminating] == ["m2"]
     harness.leave("m1")
-    assert (harness.snapshot().terminating, names(harness.snapshot())) == (frozenset(), ["m2"])
+    assert harness.snapshot().not_terminating == harness.snapshot().clusters
     assert harness.snapshot().changed_since(before) == {"m1", "m2"}
 
 
@@ -99,7 +119,7 @@ def test_an_unreadable_version_that_is_being_deleted_makes_the_cluster_terminati
         stored = harness.cache.get(name)
         assert stored is not None
         assert (stored.deleting, stored.resource_version) == (True, str(version))
-    assert harness.snapshot().terminating == {"m1", "m2"}
+    assert harness.snapshot().not_terminating == ()
     assert harness.cache.put_deleting("m1", 6) is None
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import orjson
 import pytest
 
+from karmada_pyscheduler.cache.manifests import ManifestCache
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.policy import Policy
-from karmada_scheduler.cache.manifests import ManifestCache
 from tests import manifests
 
 WEB = BindingKey("ResourceBinding", "demo", "web-deployment")

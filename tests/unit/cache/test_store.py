@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from karmada_scheduler.cache.store import Change, Store
+from karmada_pyscheduler.cache.store import Change, Store
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,7 @@ def test_a_discarded_object_has_no_earlier_deletion_either(store: Store[str, Fak
 def test_deletions_beyond_a_bound_are_forgotten_the_oldest_first(
     store: Store[str, FakeObject], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada_scheduler.cache.store._TOMBSTONES", 2)
+    monkeypatch.setattr("karmada_pyscheduler.cache.store._TOMBSTONES", 2)
     store.remove("a", 8)
     store.remove("b", 8)
     assert store.is_known("a", 8)

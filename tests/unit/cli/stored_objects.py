@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from karmada_advisor.sources.bindings import NamedBinding
-from karmada_advisor.sources.files import as_binding, as_cluster, as_workload
-from karmada_advisor.sources.gathered import Objects, parsed
+from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload
+from karmada_advisor.fleet.fleet import Coverage, Fleet, parsed
+from karmada_advisor.fleet.named_binding import NamedBinding
+from karmada_scheduler.api.binding import KINDS
 
 Manifest = dict[str, Any]
 
@@ -26,15 +27,15 @@ class StoredObjects:
     warnings: list[str] = field(default_factory=list)
     unlisted: list[str] = field(default_factory=list)
 
-    def read(self, asked: NamedBinding | None = None) -> Objects:
-        found = Objects(
+    def read(self, asked: NamedBinding | None = None) -> Fleet:
+        found = Fleet(
             self.server,
             asked,
             is_live=True,
             policies=None if self.warnings else [*self.policies],
             priority_classes=self.priority_classes,
             warnings=[*self.warnings],
-            unlisted=[*self.unlisted],
+            coverage=Coverage(refused=dict(zip(sorted(KINDS, reverse=True), self.unlisted, strict=False))),
             events=self.events,
         )
         found.add_clusters(parsed(self.clusters, as_cluster, found.problems))

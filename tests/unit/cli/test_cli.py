@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada_scheduler import __version__
-from karmada_scheduler.command import main
+from karmada_scheduler.command import kubectl_plugin, main
 from karmada_scheduler.testing import binding, cluster
 
 QUIET = ["--metrics-bind-address=0", "--health-probe-bind-address=0"]
@@ -45,6 +45,23 @@ def test_an_unknown_command_is_named_with_the_known_ones(
     assert capsys.readouterr().err.splitlines()[0] == (
         'Error: no command "describe"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, survive, test, web, why-not, version, help; or none, with flags'
     )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--kubeconfig", "none"],
+        ["scheduler", "--kubeconfig", "none"],
+        ["-n", "test", "explain"],
+        ["describe", "-A"],
+    ],
+)
+def test_kubectl_never_runs_the_scheduler(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["kubectl-pyscheduler", *arguments])
+    assert kubectl_plugin() == 2
+    assert "Error: kubectl pyscheduler begins with a command" in capsys.readouterr().err
 
 
 def test_an_unexpected_argument_is_named_with_the_flags_of_its_command(

@@ -27,6 +27,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApiS
         server.put(cluster("m2"))
         server.put(binding("web-deployment"))
         server.put(binding("db-statefulset", namespace="shop"))
+        server.put({**binding("viewer-clusterrole", namespace=""), "kind": "ClusterResourceBinding"})
         monkeypatch.setenv("KUBECONFIG", str(write_kubeconfig(server, tmp_path / "config")))
         yield server
 
@@ -76,6 +77,15 @@ def test_values_are_those_that_the_flag_takes(
     [
         (["explain", ""], ["deployment/web", "web-deployment"]),
         (["explain", "-n", "shop", "st"], ["statefulset/db"]),
+        (["explain", "deploy/"], ["deploy/web"]),
+        (["explain", "deploy", ""], ["web"]),
+        (["explain", "-n", "shop", "statefulsets.apps/d"], ["statefulsets.apps/db"]),
+        (["explain", "shop/sts/"], ["shop/sts/db"]),
+        (["why-not", "-n", "shop", "sts/"], ["sts/db"]),
+        (["explain", "crb/"], ["crb/viewer-clusterrole"]),
+        (["explain", "clusterrole/"], ["clusterrole/viewer"]),
+        (["explain", "rb/"], ["rb/web-deployment"]),
+        (["explain", "job/"], []),
         (["explain", "-n", ""], ["default", "shop"]),
         (["explain", "--on", "m"], ["m1", "m2"]),
         (["why-not", "web-deployment", "m"], ["m1", "m2"]),
@@ -148,8 +158,6 @@ def test_bash_completes_a_word_with_a_slash(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "given", "expected"),
     [
-        (program.kubectl_plugin, [], ["--help"]),
-        (program.kubectl_plugin, ["explain"], ["explain"]),
         (program.kubectl_complete, ["explain", ""], ["__complete", "--", "explain", ""]),
     ],
 )

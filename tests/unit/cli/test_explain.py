@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import live
-from karmada_advisor.sources.bindings import NamedBinding, NoSuchBindingError
-from karmada_advisor.sources.control_plane import ControlPlane
-from karmada_advisor.sources.errors import LiveError
-from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.fleet import live
+from karmada_advisor.fleet.errors import LiveError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.named_binding import NamedBinding, NoSuchBindingError
+from karmada_advisor.fleet.source import ControlPlane
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.commands import Ran
@@ -310,7 +310,7 @@ class Plane:
         monkeypatch.setattr(live, "read_live", self._read)
         monkeypatch.setattr(live, "read_bindings", self._read_bindings)
 
-    def _read_bindings(self, plane: ControlPlane, **_: Any) -> Objects:
+    def _read_bindings(self, plane: ControlPlane, **_: Any) -> Fleet:
         if self.error is not None:
             raise self.error
         return StoredObjects(
@@ -319,7 +319,7 @@ class Plane:
 
     def _read(
         self, plane: ControlPlane, asked: NamedBinding | None = None, *, all_bindings: bool = False, **_: Any
-    ) -> Objects:
+    ) -> Fleet:
         self.asked.append((plane, asked))
         self.read_all = all_bindings
         if self.error is not None:
@@ -480,7 +480,7 @@ def test_other_bindings_that_may_not_be_read_are_a_warning(
     plane.contents.bindings[:] = [asked.last_scheduled("2026-11-22T10:00:00Z").manifest()]
     plane.contents.clusters[:] = [cluster("m1").capacity(cpu=10, pods=1000).allocated({"cpu": 12}).manifest()]
 
-    def refuse(_: ControlPlane, **__: Any) -> Objects:
+    def refuse(_: ControlPlane, **__: Any) -> Fleet:
         raise LiveError("resourcebindings is forbidden")
 
     monkeypatch.setattr(live, "read_bindings", refuse)

@@ -39,7 +39,8 @@ class Plane:
     capsys: pytest.CaptureFixture[str]
 
     def __call__(self, *arguments: str) -> tuple[int, str, str]:
-        status_ = command.main([*arguments, f"--kubeconfig={self.kubeconfig}", "-n", "shop"])
+        scope = [] if "-n" in arguments else ["-n", "shop"]
+        status_ = command.main([*arguments, f"--kubeconfig={self.kubeconfig}", *scope])
         captured = self.capsys.readouterr()
         assert "Traceback" not in captured.err
         return status_, captured.out, captured.err
@@ -137,3 +138,63 @@ def test_hostile_names_do_not_reach_the_terminal(plane: Plane) -> None:
     assert r"a\x1b]0;title\x07b" in out
     assert "\x1b" not in out + err
     assert plane("explain", "no\x1b[2Jsuch")[2].count("\x1b") == 0
+
+
+def deployment(name: str, namespace: str = "shop") -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 2},
+    }
+
+
+def test_workloads_without_a_binding_are_in_the_overview(plane: Plane) -> None:
+    for name in ("checkout", "orphan"):
+        plane.server.put(deployment(name))
+
+    status_, out, _ = plane("explain")
+
+    assert status_ == 1
+    assert "1 template has no binding and runs nowhere" in out
+    assert "NOT CLAIMED" in out
+    assert "shop/orphan" in out
+
+
+def test_workloads_that_may_not_be_listed_are_said_to_be_unknown(plane: Plane) -> None:
+    plane.server.fault(method="LIST", path="/deployments$", **FAULTS["forbidden"])
+
+    _, out, err = plane("explain")
+
+    assert "no binding" not in out
+    assert "templates of kind Deployment: " in err
+    assert "whether some have no binding is not known" in err
+
+
+@pytest.mark.parametrize(
+    ("namespace", "answer", "expected"),
+    [
+        ("shpo", None, (2, "namespace shpo does not exist. Nearest: shop")),
+        ("shpo", "forbidden", (0, "whether the namespace shpo exists is not known")),
+        ("empty", None, (0, "")),
+    ],
+)
+def test_a_namespace_that_does_not_exist_is_no_health(
+    plane: Plane, namespace: str, answer: str | None, expected: tuple[int, str]
+) -> None:
+    plane.server.put({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "empty"}})
+    if answer is not None:
+        plane.server.fault(method="GET", path="/namespaces/shpo$", **FAULTS[answer])
+
+    status_, _, err = plane("explain", "-n", namespace)
+
+    assert (status_, expected[1] in err) == (expected[0], True)
+
+
+def test_the_name_of_a_workload_is_enough(plane: Plane) -> None:
+    assert plane("explain", "checkout", "-q")[0] == 0
+    other = binding("checkout", namespace="shop").manifest()
+    plane.server.put({**other, "metadata": {**other["metadata"], "name": "checkout-statefulset"}})
+    status_, _, err = plane("explain", "checkout")
+    assert status_ == 2
+    assert "checkout has several bindings: checkout-deployment, checkout-statefulset. Name one of them" in err

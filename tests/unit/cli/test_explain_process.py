@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.sources import process_http
+from karmada_advisor.fleet import process_http
 from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.commands import run
@@ -239,3 +239,44 @@ def test_flags_of_a_process_that_cannot_be_used_end_the_command(
     Path("empty").write_text("")
     found = run("explain", "shop/checkout-deployment", *files, *flags)
     assert (found.status, says in found.err) == (2, True), found.err
+
+
+@pytest.mark.parametrize(
+    ("plugins", "named"),
+    [
+        ({"queueSort": {"enabled": [{"name": "Thrift"}], "disabled": [{"name": "*"}]}}, ["Thrift"]),
+        ({"select": {"enabled": [{"name": "Pick"}], "disabled": [{"name": "*"}]}}, ["Pick"]),
+        (
+            {"multiPoint": {"enabled": [{"name": "Thrift"}], "disabled": [{"name": "PrioritySort"}]}},
+            ["Thrift"],
+        ),
+    ],
+)
+def test_without_the_code_of_a_plugin_that_a_profile_needs_the_record_is_the_answer(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    files: list[str],
+    plugins: Mapping[str, Any],
+    named: list[str],
+) -> None:
+    profile = {"schedulerName": "default-scheduler", "plugins": {"filter": named}}
+    file = {
+        "apiVersion": "pyscheduler.karmada.io/v1alpha1",
+        "kind": "KarmadaSchedulerConfiguration",
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": plugins}],
+    }
+    configuration = {"profiles": [profile], "file": file, "pluginDirs": ["/plugins"]}
+    answers: dict[str, Mapping[str, Any]] = {
+        "/v1/state": {"process": "p", "configuration": configuration},
+        "/v1/decisions/resourcebinding/shop/checkout-deployment": RECORD,
+    }
+
+    def get(_: process_http.ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
+        return (200, answers[path]) if path in answers else (404, {"error": "none"})
+
+    monkeypatch.setattr(process_http, "get", get)
+    flags = ["-n", "shop", "deploy/checkout", f"--from={URL}", "-o", "json", *files]
+    assert command.main(["explain", *flags]) in (0, 1)
+    found = json.loads(capsys.readouterr().out)
+    assert "PluginCodeMissing" in [cause["code"] for cause in found["causes"]]
+    assert found["wouldBe"] is None

@@ -15,7 +15,7 @@ from karmada_scheduler import command
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, fleet, placed_checkout
 from tests.unit.views.test_schema import problems, schema_of_file
-from tools.why_not_check.json_patch import applied
+from tests.unit.whynot.json_patch import applied
 
 LONG = "--timeout=5m"
 

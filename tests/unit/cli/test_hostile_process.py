@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.sources import process, process_http
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process_http import ProcessAddress
+from karmada_advisor.fleet import process, process_http
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.process_http import ProcessAddress
 from karmada_scheduler import command
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import write

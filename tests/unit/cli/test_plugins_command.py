@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler import app, logs
+from karmada_pyscheduler import app
+from karmada_scheduler import logs
 from karmada_scheduler.command import main, new_scheduler_command, with_plugin
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem

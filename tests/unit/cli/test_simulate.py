@@ -199,6 +199,7 @@ def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -
         config=None,
         plugin_dir=[],
         feature_gates=[],
+        scheduler_name=None,
         decisions_of=None,
         enable_empty_workload_propagation="false",
     )
@@ -437,7 +438,7 @@ def test_without_a_cluster_file_nothing_is_decided(run: Run) -> None:
     assert ran.out == ""
     assert ran.err.splitlines() == [
         "clusters.yaml: holds no objects",
-        "No cluster could be read, so nothing is decided.",
+        "Error: No cluster could be read, so nothing is decided.",
     ]
 
 
@@ -487,7 +488,7 @@ def test_an_unknown_version_of_decisions_is_refused(capsys: pytest.CaptureFixtur
 def test_an_unknown_gate_is_refused(run: Run) -> None:
     ran = run(FLEET, [WEB], "--feature-gates=Nonsense=true")
     assert (ran.status, ran.out) == (2, "")
-    assert ran.err.startswith("--feature-gates: unrecognized feature gate: Nonsense; known: ")
+    assert ran.err.startswith("Error: --feature-gates: unrecognized feature gate: Nonsense; known: ")
 
 
 def test_with_overcommit_protection_earlier_bindings_reduce_the_capacity(run: Run) -> None:
@@ -508,22 +509,22 @@ def test_with_workload_affinity_earlier_bindings_are_peers_of_later_ones(run: Ru
 
 
 def needing_no_scheduling() -> list[BindingBuilder]:
-    suspended = binding("suspended").on(m9=1)
+    suspended = binding("suspended").on(m1=1)
     suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
-    deleting = binding("deleting").on(m9=1)
+    deleting = binding("deleting").on(m1=1)
     deleting.manifest()["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-    attached = binding("attached").placement(None).on(m9=1)
+    attached = binding("attached").placement(None).on(m1=1)
     attached.manifest()["metadata"]["labels"] = {}
-    unchanged = binding("unchanged").replicas(1).dynamic_weight().on(m9=1).applied()
+    unchanged = binding("unchanged").replicas(1).dynamic_weight().on(m1=1).applied()
     return [suspended, deleting, attached, unchanged]
 
 
 def test_bindings_that_need_no_scheduling_stay_unchanged(run: Run) -> None:
-    with_condition = binding("old").replicas(1).dynamic_weight().on(m9=1).applied().observing("a")
+    with_condition = binding("old").replicas(1).dynamic_weight().on(m1=1).applied().observing("a")
     with_condition.condition(type="Scheduled", status="False", reason="Unschedulable", message="m", other="x")
     ran = run(FLEET, [*needing_no_scheduling(), with_condition])
     assert {each["scheduleType"] for each in ran.results} == {"Avoid"}
-    assert set(map(str, ran.clusters.values())) == {str({"m9": 1})}
+    assert set(map(str, ran.clusters.values())) == {str({"m1": 1})}
     assert [each["condition"] for each in ran.results[:4]] == [None] * 4
     assert ran.results[4]["condition"] == {
         "type": "Scheduled",
@@ -550,8 +551,15 @@ def test_the_table_has_one_line_per_binding(run: Run) -> None:
         "ResourceBinding(default/web-deployment)        First  True          m1:2, m2:4\n"
         "ClusterResourceBinding(role)                   First  NoClusterFit  -           0/3 clusters are available: "
         "3 cluster(s) did not match the placement cluster affinity constraint.\n"
-        "ResourceBinding(default/suspended-deployment)  Avoid  -             m9:1\n"
+        "ResourceBinding(default/suspended-deployment)  Avoid  -             m1:1\n"
     )
+
+
+def test_a_name_cannot_add_a_line_to_the_table_or_control_a_terminal(run: Run) -> None:
+    ran = run([cluster("m1\n\x1b[31mPLACED")], [binding("web").replicas(1)], output="table")
+    assert len(ran.out.splitlines()) == 2
+    assert "\x1b" not in ran.out
+    assert r"m1 \x1b[31mPLACED:1" in ran.out
 
 
 def test_yaml_output_equals_json_output(run: Run) -> None:
@@ -566,7 +574,7 @@ def test_times_and_other_scalars_are_read_as_the_api_server_reads_them(run: Run)
     assert (ran.status, ran.results[0]["scheduleType"]) == (0, "Reconcile")
 
 
-def test_a_progress_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_and_ends_with_an_empty_line(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(StringIO):
         def isatty(self) -> bool:
             return True
@@ -574,7 +582,7 @@ def test_a_progress_bar_is_drawn_on_a_terminal(monkeypatch: pytest.MonkeyPatch) 
     terminal = Terminal()
     monkeypatch.setattr("sys.stderr", terminal)
     assert list(with_progress([WEB], total=1)) == [WEB]
-    assert terminal.getvalue() == f"\r[{'#' * 40}] 1/1 bindings\n"
+    assert terminal.getvalue() == "\r\x1b[K"
 
 
 BY_TYPE = """

@@ -51,7 +51,9 @@ HEAVY = {
 def test_the_flags_of_a_command_need_the_standard_library_only(command: str) -> None:
     found = imported(command, "--help")
     assert not found & (HEAVY | {"durationpy"})
-    of_the_project = {each for each in found if each.startswith("karmada_scheduler.")}
+    of_the_project = {
+        module for module in found if module.startswith(("karmada_scheduler.", "karmada_pyscheduler"))
+    }
     assert of_the_project == {
         "karmada_scheduler.command",
         "karmada_scheduler.process",
@@ -97,10 +99,10 @@ def test_an_answer_from_files_needs_no_client_no_estimator_and_no_configuration(
 
 
 OF_OTHER_FLAGS = {
-    "karmada_advisor.plan.model",
-    "karmada_advisor.rebalance.model",
-    "karmada_advisor.survive.model",
-    "karmada_advisor.sources.process",
+    "karmada_advisor.whatif.plan.model",
+    "karmada_advisor.whatif.rebalance.model",
+    "karmada_advisor.whatif.survive.model",
+    "karmada_advisor.fleet.process",
     "karmada_advisor.views.html",
     "karmada_advisor.views.markdown",
     "karmada_advisor.whynot.answer",
@@ -116,8 +118,8 @@ def test_an_explanation_needs_nothing_of_other_commands_and_formats(output: str)
 
 
 def test_the_scheduler_has_imported_what_decisions_need_when_it_starts() -> None:
-    script = "import sys, karmada_scheduler.app; print(*sys.modules)"
+    script = "import sys, karmada_pyscheduler.app; print(*sys.modules)"
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
     )
-    assert set(ran.stdout.split()) >= {"numpy", "google.protobuf", "karmada_scheduler.estimator.wire"}
+    assert set(ran.stdout.split()) >= {"numpy", "google.protobuf", "karmada_pyscheduler.estimator.wire"}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.sources import live
+from karmada_advisor.fleet import live
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.cli.stored_objects import StoredObjects

@@ -12,12 +12,20 @@ import pytest
 
 from karmada_scheduler.__main__ import _of_a_dependency
 
-PACKAGE = Path(__file__).parents[3] / "operator" / "karmada_scheduler"
+PACKAGE = Path(__file__).parents[3] / "plugins" / "karmada_scheduler"
 _OLD = """
 import runpy, sys
 sys.version_info = (3, 10, 13, "final", 0)
 runpy.run_module("karmada_scheduler", run_name="__main__")
 """
+
+_WITHOUT = """
+import runpy, sys
+sys.modules.update(dict.fromkeys(sys.argv.pop(1).split(",")))
+runpy.run_module("karmada_scheduler", run_name="__main__")
+"""
+_FLEET = PACKAGE.parents[1] / "docs" / "examples" / "fleet"
+_FILES = (f"--clusters={_FLEET / 'clusters.yaml'}", f"--bindings={_FLEET / 'bindings.yaml'}")
 
 
 @pytest.mark.parametrize("module", ["__init__.py", "__main__.py"])
@@ -52,6 +60,30 @@ def test_a_dependency_of_another_platform_is_named_with_the_remedy(
     assert line.startswith("Error: a dependency is missing, or compiled for another Python or processor (")
     assert module.partition(".")[0] in line
     assert line.endswith(f"with `{sys.executable} -m pip install --force-reinstall`")
+
+
+@pytest.mark.parametrize(
+    ("absent", "arguments", "text"),
+    [
+        (("karmada_advisor",), ("explain",), "this needs the distribution in advisor"),
+        (("karmada_pyscheduler",), ("web",), "this needs the distribution in operator"),
+        (("karmada_pyscheduler", "uvloop"), ("web",), "this needs the distribution in operator"),
+        (("karmada_pyscheduler", "numpy"), ("simulate", *_FILES), "a dependency is missing"),
+    ],
+    ids=["no adviser", "no process", "no process and no needs of it", "another dependency"],
+)
+def test_a_distribution_is_named_only_if_it_is_what_is_missing(
+    absent: tuple[str, ...], arguments: tuple[str, ...], text: str
+) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _WITHOUT, ",".join(absent), *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ran.returncode == 1
+    [line] = ran.stderr.splitlines()
+    assert line.startswith(f"Error: {text}")
 
 
 def test_the_error_of_the_dependency_is_reported_and_not_the_page_that_numpy_makes_of_it() -> None:

@@ -17,6 +17,7 @@ class FakeRequest:
     path: str
     accept: str = ""
     body: Any = None
+    before_send: Callable[[], None] | None = None
 
 
 class FakeConnection:
@@ -28,9 +29,16 @@ class FakeConnection:
         self.requests: list[FakeRequest] = []
 
     async def request(
-        self, method: str, path: str, *, accept: str = "", body: Any = None, **_: object
+        self,
+        method: str,
+        path: str,
+        *,
+        accept: str = "",
+        body: Any = None,
+        before_send: Callable[[], None] | None = None,
+        **_: object,
     ) -> Any:
-        self.requests.append(FakeRequest(method, path, accept, body))
+        self.requests.append(FakeRequest(method, path, accept, body, before_send))
         if isinstance(self.answer, Exception):
             raise self.answer
         return self.answer

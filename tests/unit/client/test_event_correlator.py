@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from karmada_scheduler.client.event_correlator import (
+from karmada_pyscheduler.client.event_correlator import (
     COMBINED,
     Event,
     EventCorrelator,

@@ -17,10 +17,15 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_scheduler.client.http import AGENT, HttpConnections
-from karmada_scheduler.client.http_connection import ConnectionLostError, Response
-from karmada_scheduler.client.sessions import is_tls_refusal
-from karmada_scheduler.client.tls import verify_as_go_does
+from karmada_pyscheduler.client.http import AGENT, HttpConnections
+from karmada_pyscheduler.client.http_connection import (
+    ConnectionLostError,
+    OutgoingRequest,
+    PersistentConnection,
+    Response,
+)
+from karmada_pyscheduler.client.identity import verify_as_go_does
+from karmada_pyscheduler.client.transport import is_tls_refusal
 from tests.connections import listening
 from tools.controlplane.pki import Authority
 
@@ -72,7 +77,7 @@ async def served(path: str = "") -> AsyncIterator[tuple[FakeServer, HttpConnecti
 async def request(
     connections: HttpConnections, method: str = "PATCH", path: str = "/it", timeout: float = 20.0
 ) -> Response:
-    return await connections.request(method, path, headers={"Accept": "a/b"}, body=b"{}", timeout=timeout)
+    return await connections.request(OutgoingRequest(method, path, {"Accept": "a/b"}, b"{}", timeout))
 
 
 async def hang_up(request: bytes, writer: asyncio.StreamWriter) -> None:
@@ -295,7 +300,7 @@ async def test_unrequested_data_closes_the_connection(*, together: bool) -> None
 async def test_a_header_with_a_line_break_is_refused() -> None:
     async with served() as (server, connections):
         with pytest.raises(ValueError, match="line break"):
-            await connections.request("GET", "/", headers={"Authorization": "a\r\nb: c"}, timeout=1)
+            await connections.request(OutgoingRequest("GET", "/", {"Authorization": "a\r\nb: c"}, b"", 1))
     assert server.requests == []
 
 
@@ -329,6 +334,26 @@ async def test_a_response_that_is_too_long_is_not_read(answer: bytes) -> None:
         with pytest.raises(OSError, match="the response is longer than 1000 bytes"):
             await request(connections)
         assert (await request(connections)).body == b"ok"
+
+
+async def test_a_write_is_not_sent_if_its_permission_ends_while_a_connection_is_opened() -> None:
+    async with served() as (server, connections):
+        opened: list[PersistentConnection] = []
+        open_one = connections._open
+
+        async def opens() -> PersistentConnection:
+            opened.append(await open_one())
+            return opened[-1]
+
+        def check() -> None:
+            if opened:
+                raise PermissionError("the term has ended")
+
+        connections._open = opens  # type: ignore[method-assign]
+        with pytest.raises(PermissionError):
+            await connections.request(OutgoingRequest("PATCH", "/it", {}, b"", 20.0, check))
+        assert opened[0].is_lost, "the connection is closed"
+    assert server.requests == []
 
 
 async def test_retired_connections_end_with_their_requests() -> None:

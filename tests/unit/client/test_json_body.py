@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from karmada_scheduler.client import json_body
-from karmada_scheduler.client.json_body import MAX_DEPTH, checked, decode, encode, shallow, unreadable
+from karmada_scheduler import json_body
+from karmada_scheduler.json_body import MAX_DEPTH, checked, decode, encode, shallow, unreadable
 
 
 def _nested(depth: int, inner: bytes = b"1") -> bytes:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.client.karmada import CLUSTERS, KarmadaClient
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient
+from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 
 KEY = BindingKey("ResourceBinding", "demo", "web")
@@ -52,6 +53,15 @@ async def test_a_response_that_is_not_the_binding_is_a_transient_error(
     with pytest.raises(ApiError, match=r"the response is not ResourceBinding\(demo/web\)") as caught:
         await requests[request_number]()
     assert caught.value.is_transient
+
+
+async def test_a_patch_is_checked_before_it_is_sent() -> None:
+    connection, checks = FakeConnection(GOOD), list[None]()
+    client = KarmadaClient(connection)  # type: ignore[arg-type]
+    check = partial(checks.append, None)
+    await client.patch_result(KEY, resource_version="6", annotations={}, clusters=[], before_send=check)
+    await client.patch_status(KEY, resource_version="6", status={}, before_send=check)
+    assert [request.before_send for request in connection.requests] == [check, check]
 
 
 async def test_a_resource_list_with_invalid_entries_is_read() -> None:

@@ -14,17 +14,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from kubernetes.aio.config import incluster_config
 
-from karmada_scheduler.client import exec_plugin
-from karmada_scheduler.client.exec_plugin import ExecPluginError
-from karmada_scheduler.client.identity import (
+from karmada_pyscheduler.client import exec_plugin, kubeconfig
+from karmada_pyscheduler.client.exec_plugin import ExecPluginError
+from karmada_pyscheduler.client.identity import (
     ConnectionConfigError,
     Identity,
     expiry_of_token,
     validity_of_certificate,
 )
-from karmada_scheduler.client.kubeconfig import load
+from karmada_pyscheduler.client.kubeconfig import load
 from tools.controlplane.pki import Authority, Credentials
 
 SERVER = "https://karmada.example:5443"
@@ -59,6 +58,21 @@ def _token(**claims: Any) -> str:
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
     return tmp_path / "kubeconfig"
+
+
+def test_the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment(
+    config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://environment:3128")
+    _config(config, **{"proxy-url": "http://own:3128"})
+    assert _load(str(config)).proxy_url == "http://own:3128"
+    _config(config)
+    assert _load(str(config)).proxy_url == "http://environment:3128"
+    monkeypatch.setenv("HTTPS_PROXY", "socks5://user:secret@environment:1")
+    with pytest.raises(
+        ConnectionConfigError, match="HTTPS_PROXY: 'socks5://environment:1' is not the URL of an HTTP proxy"
+    ):
+        _load(str(config))
 
 
 def test_server_proxy_and_name_are_read(config: Path) -> None:
@@ -316,8 +330,8 @@ def test_a_pod_logs_in_with_its_service_account(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "token").write_text("t")
     monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(tmp_path / "token"))
-    monkeypatch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority.certificate))
+    (tmp_path / "ca.crt").write_bytes(authority.certificate.read_bytes())
+    monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
     found = _load("")
     assert (found.server, found.authorization) == ("https://[fd00::1]:443", "Bearer t")
     (tmp_path / "token").write_text("another")

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.leader import _JITTER, Elector
+from karmada_pyscheduler.client.leader import _JITTER, Elector
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import LeaderElection
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
@@ -570,3 +570,77 @@ async def test_a_candidate_releases_nothing(harness: ElectionHarness) -> None:
     await elector.release()
     assert harness.requests == []
     assert harness.spec["holderIdentity"] == "them"
+
+
+async def test_a_candidate_that_has_read_the_lease_of_another_releases_nothing(
+    harness: ElectionHarness,
+) -> None:
+    harness.hold("them")
+    elector = harness.candidate()
+    acquiring = asyncio.create_task(elector.acquire())
+    while not harness.slept:
+        await asyncio.sleep(0)
+    acquiring.cancel()
+    await elector.release()
+    assert [method for method, _ in harness.requests] == ["GET"]
+    assert harness.spec["holderIdentity"] == "them"
+
+
+async def test_a_leader_that_has_lost_its_lease_to_another_leaves_it_to_that_one_when_it_stops(
+    harness: ElectionHarness,
+) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.hold("them")
+    assert await elector.renew() == "the lease is held by them"
+    held = harness.lease
+    await elector.release()
+    assert harness.lease is held
+
+
+async def test_a_leader_releases_no_lease_that_was_given_up_by_others(harness: ElectionHarness) -> None:
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.hold("")
+    harness.refusals = [None, BROKEN]  # of the renewal: a conflict, and an error after the Lease was read
+    renewing = asyncio.create_task(elector.renew())
+    while harness.refusals:
+        await asyncio.sleep(0)
+    renewing.cancel()
+    held = harness.lease
+    await elector.release()
+    assert harness.lease is held
+
+
+async def test_a_lease_that_expired_unseen_by_others_is_released(harness: ElectionHarness) -> None:
+    """Another one can take it at once then, and need not wait until it has seen it for its duration."""
+    elector = harness.candidate()
+    await elector.acquire()
+    harness.seconds += 11
+    await elector.release()
+    assert harness.spec["holderIdentity"] == ""
+
+
+@pytest.mark.parametrize(
+    ("duration", "written"), [(15.0, 15), (10.9, 11), (10.001, 11), (0.9, 1), (1.0, 1), (90.5, 91)]
+)
+async def test_the_duration_in_the_lease_is_rounded_up_to_whole_seconds(
+    harness: ElectionHarness, duration: float, written: int
+) -> None:
+    """Others take it after that time, so it must not be less than the flag."""
+    elector = harness.candidate(lease_duration=duration, renew_deadline=duration * 0.95)
+    await elector.acquire()
+    assert harness.spec["leaseDurationSeconds"] == written
+    await elector._try_acquire_or_renew(timeout=1.0)
+    assert harness.spec["leaseDurationSeconds"] == written
+
+
+async def test_nobody_takes_a_lease_with_a_fraction_of_a_second_before_its_holder_stops_leading(
+    harness: ElectionHarness,
+) -> None:
+    settings = {"lease_duration": 10.9, "renew_deadline": 10.5, "retry_period": 0.1}
+    first, second = harness.candidate("first", **settings), harness.candidate("second", **settings)
+    await first.acquire()
+    await second.acquire()
+    assert not first.is_leader()
+    assert harness.seconds >= 10.9

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
+from karmada_pyscheduler.client.metadata import KindName, MetadataClient, NotServedError, ServedResource
+from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 
 VERBS = ["get", "list", "watch"]
@@ -73,7 +73,24 @@ async def test_names_in_bindings_are_escaped_in_paths() -> None:
     with pytest.raises(NotServedError):
         await metadata.discover(KindName("apps/v1?x=1\r\nHost: other", "Deployment"))
     assert connection.requests[0].path == "/apis/apps/v1%3Fx%3D1%0D%0AHost%3A%20other"
-    assert DEPLOYMENTS.path_of("a/b", "c?d").endswith("/namespaces/a%2Fb/deployments/c%3Fd")
+    assert DEPLOYMENTS.path_of("a b", "c?d").endswith("/namespaces/a%20b/deployments/c%3Fd")
+
+
+@pytest.mark.parametrize(
+    ("namespace", "name"), [("a/b", "web"), ("a", "web/status"), ("a", ".."), ("%2e", "web")]
+)
+async def test_an_object_with_a_name_that_none_can_have_does_not_exist(namespace: str, name: str) -> None:
+    metadata, connection = client()
+    assert await metadata.get(DEPLOYMENTS, namespace, name) is None
+    assert connection.requests == []
+
+
+@pytest.mark.parametrize("api_version", ["", "apps/v1/deployments", "/v1", "..", "apps/"])
+async def test_an_api_that_cannot_exist_is_not_served(api_version: str) -> None:
+    metadata, connection = client()
+    with pytest.raises(NotServedError):
+        await metadata.discover(KindName(api_version, "Deployment"))
+    assert connection.requests == []
 
 
 async def test_a_single_object_is_returned_or_does_not_exist() -> None:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.permissions import missing, needed
+from karmada_pyscheduler.client.permissions import missing, needed
+from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connect import connect
-from karmada_scheduler.client.connection import Connection
+from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import Connection
+from karmada_scheduler.api_error import ApiError
 
 
 async def _connected(folder: Path, proxy: str) -> Connection:
@@ -54,6 +54,31 @@ async def test_requests_and_watches_go_through_the_proxy_of_the_kubeconfig(tmp_p
             await asyncio.sleep(0)
     await connection.close()
     await runner.cleanup()
+
+
+async def test_a_write_through_a_proxy_is_not_carried_out_if_its_permission_has_ended(tmp_path: Path) -> None:
+    bodies: list[bytes] = []
+
+    async def handle(request: web.BaseRequest) -> web.Response:
+        bodies.append(await request.read())
+        return web.Response(body=b"{}")
+
+    def check() -> None:
+        if is_over:
+            raise RuntimeError("the term has ended")
+
+    runner = web.ServerRunner(web.Server(handle), handle_signals=False, shutdown_timeout=0.1)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    connection = await _connected(tmp_path, f"http://127.0.0.1:{runner.addresses[0][1]}")
+    is_over = False
+    assert await connection.request("PATCH", "/x", body={"b": 2}, before_send=check) == {}
+    is_over = True
+    with pytest.raises(ApiError, match="cannot reach"):
+        await connection.request("PATCH", "/x", body={"b": 3}, before_send=check)
+    await connection.close()
+    await runner.cleanup()
+    assert bodies == [b'{"b":2}']
 
 
 async def test_an_unreachable_proxy_is_an_api_error(tmp_path: Path) -> None:

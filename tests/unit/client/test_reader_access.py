@@ -8,12 +8,12 @@ from typing import Any, cast
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.reader_access import ReaderAccess
-from karmada_scheduler.client.reviews import HOST, User
-from karmada_scheduler.http_server.certificate import ServerCertificate
-from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.reader_access import ReaderAccess
+from karmada_pyscheduler.client.reviews import HOST, User
+from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 
 PATH = "/metrics"
@@ -67,7 +67,7 @@ class Setup:
         return cast("Connection", self.host)
 
     async def ask(self, token: str = "") -> User | RequestRefusal:
-        return await self.access.reader({"Authorization": f"Bearer {token}"} if token else {})
+        return await self.access.reader({"Authorization": f"Bearer {token}"} if token else {}, "192.0.2.1")
 
     async def refusal(self, token: str = "") -> RequestRefusal:
         found = await self.ask(token)

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.client import recorder as module
+from karmada_pyscheduler.client.recorder import NORMAL, EventRecorder
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.client import recorder as module
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.recorder import NORMAL, EventRecorder
+from karmada_scheduler.api_error import ApiError
 from tests import manifests
 
 START = datetime(2026, 1, 2, 3, 4, 5, 123456, tzinfo=UTC)

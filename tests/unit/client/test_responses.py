@@ -15,11 +15,11 @@ import orjson
 import pytest
 from aiohttp import web
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connect import connect
-from karmada_scheduler.client.connection import Connection, Credentials
-from karmada_scheduler.client.json_body import unreadable
-from karmada_scheduler.client.karmada import list_pages
+from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import Connection, Credentials
+from karmada_pyscheduler.client.karmada import list_pages
+from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.json_body import unreadable
 from tools.controlplane.pki import Authority
 
 PATH = "/apis/a/v1/objects"

@@ -8,9 +8,9 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_scheduler.client import json_body
-from karmada_scheduler.client.json_body import unreadable
-from karmada_scheduler.client.watch_lines import Lines, LongLine, event_of, read_event
+from karmada_pyscheduler.client.watch_lines import Lines, LongLine, event_of, read_event
+from karmada_scheduler import json_body
+from karmada_scheduler.json_body import unreadable
 
 OBJECT = {"metadata": {"name": "a", "resourceVersion": "7"}}
 

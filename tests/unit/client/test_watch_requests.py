@@ -8,8 +8,8 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.watch_requests import WatchRequests
+from karmada_pyscheduler.client.watch_requests import WatchRequests
+from karmada_scheduler.api_error import ApiError
 
 TARGET = "/apis/a/v1/clusters?watch=true&resourceVersion=7"
 EVENT = {"type": "ADDED", "object": {"metadata": {"name": "a", "resourceVersion": "8"}}}

@@ -127,6 +127,14 @@ def test_decisions_of_is_a_part_of_what_is_handed_down() -> None:
         (["--feature-gates=Failover"], "missing bool value for Failover"),
         (["--feature-gates=Failover=2"], "invalid value of Failover=2"),
         (["--leader-elect-lease-duration=5s"], "--leader-elect-lease-duration must be greater than"),
+        (
+            ["--leader-elect-lease-duration=10.5s", "--leader-elect-renew-deadline=10.5s"],
+            "--leader-elect-lease-duration must be greater than",
+        ),
+        (
+            ["--leader-elect-lease-duration=600000h"],
+            "--leader-elect-lease-duration must be at most 2147483647s, the most that a Lease can have",
+        ),
         (["--metrics-bind-address=localhost"], "--metrics-bind-address: 'localhost' is not host:port"),
         (["--metrics-bind-address=:²"], "--metrics-bind-address: ':²' is not host:port"),
         ([f"--kube-api-burst={'9' * 400}"], "--kube-api-burst: '99999999999999999999"),
@@ -146,6 +154,12 @@ def test_a_problem_names_the_flag_and_what_is_wrong(arguments: list[str], messag
     with pytest.raises(OptionsError) as caught:
         parse(arguments)
     assert message in str(caught.value)
+
+
+def test_the_longest_duration_of_a_lease_and_one_with_a_fraction_are_accepted() -> None:
+    assert parse(["--leader-elect-lease-duration=2147483647s"]).leader_election.lease_seconds == 2**31 - 1
+    fraction = parse(["--leader-elect-lease-duration=10.9s", "--leader-elect-renew-deadline=10.5s"])
+    assert fraction.leader_election.lease_seconds == 11
 
 
 def test_several_problems_are_reported_at_once() -> None:

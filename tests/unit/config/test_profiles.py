@@ -137,6 +137,20 @@ def test_a_single_profile_needs_no_name(path: Path) -> None:
     assert [profile.scheduler_name for profile in found.profiles] == ["mine"]
 
 
+def test_the_scheduler_name_is_that_of_a_profile(path: Path) -> None:
+    text = OURS + "profiles: [{schedulerName: team-a}, {schedulerName: team-b}]"
+    assert len(loaded(path, text, scheduler_name="team-b").profiles) == 2
+    with pytest.raises(
+        ConfigError, match=r"no profile has the schedulerName team-c .* team-a, team-b; did you mean"
+    ):
+        loaded(path, text, scheduler_name="team-c")
+
+
+def test_the_default_scheduler_name_needs_no_profile(path: Path) -> None:
+    text = OURS + "profiles: [{schedulerName: team-a}]"
+    assert [each.scheduler_name for each in loaded(path, text).profiles] == ["team-a"]
+
+
 def test_the_plugin_timeout_is_optional_and_may_be_a_fraction(path: Path) -> None:
     assert loaded(path, OURS).plugin_timeout_seconds is None
     assert loaded(path, OURS + "pluginTimeoutSeconds: 0.5").plugin_timeout_seconds == 0.5
@@ -165,6 +179,16 @@ def test_a_longer_plugin_timeout_is_refused_with_both_numbers(path: Path) -> Non
     assert str(caught.value) == (
         f"{path}: pluginTimeoutSeconds: must be at most 5, half of --leader-elect-renew-deadline (10s), got 6"
     )
+
+
+@pytest.mark.parametrize(("seconds", "warns"), [("2", False), ("2.01", True), ("5", True)])
+def test_a_plugin_timeout_that_plain_functions_do_not_get_is_a_warning(
+    seconds: str, warns: bool, path: Path
+) -> None:
+    expected = (
+        f"pluginTimeoutSeconds: {seconds} seconds are for coroutines; plain functions have 2, because all bindings wait for them",
+    )
+    assert loaded(path, OURS + f"pluginTimeoutSeconds: {seconds}").warnings == (expected if warns else ())
 
 
 def test_fields_without_effect_are_warnings(path: Path) -> None:

@@ -355,6 +355,7 @@ def tiers(first: tuple[int, int], second: tuple[int, int]) -> list[Candidate]:
         ),
         pytest.param(overflowing(5, m1=2, m2=3), tiers((5, 2), (0, 3)), [("m1", 5)], id="replicas-flow-back"),
         pytest.param(overflowing(3), tiers((0, 0), (5, 0)), [("m2", 3)], id="an-empty-tier-gets-nothing"),
+        pytest.param(overflowing(5), tiers((-(2**31), 0), (10, 0)), [], id="the-rest-has-32-bits"),
     ],
 )
 def test_tiers_are_filled_in_order(

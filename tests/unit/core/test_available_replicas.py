@@ -17,7 +17,7 @@ from karmada_scheduler.core.available_replicas import (
     available_replicas,
     counts_component_sets,
 )
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, gates
 

@@ -9,11 +9,10 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, Component
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.core import limits
+from karmada_scheduler.core import checks
 from karmada_scheduler.core.available_replicas import Estimators, available_replicas
-from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.core.budget import Budget, BudgetedCoroutine, WaitsError, begin, run_sync
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.run_sync import BudgetedCoroutine, WaitsError, begin, run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import FilterContext, Result, ScoreContext, Snapshot
@@ -266,8 +265,8 @@ def test_a_binding_over_the_limits_keeps_its_placement_and_the_error_names_the_f
 def test_bindings_at_the_limits_are_decided(made: BindingBuilder) -> None:
     built = made.build()
     assert built.spec.placement is not None
-    limits.check(built.spec, built.spec.placement)
-    limits.check(built.spec, Placement())
+    checks.check_sizes(built.spec, built.spec.placement)
+    checks.check_sizes(built.spec, Placement())
     assert "supported" not in str(_decided(built).error)
 
 
@@ -278,7 +277,7 @@ def _decided(bound: Binding) -> Decision:
 
 def test_components_without_requirements_name_no_resources() -> None:
     spec = replace(binding("w").build().spec, components=tuple(Component(f"c{n}") for n in range(3)))
-    limits.check(spec, Placement())
+    checks.check_sizes(spec, Placement())
 
 
 async def test_time_without_cpu_counts_for_yielding_but_not_for_the_budget() -> None:

@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.well_known import POLICY_ID_LABEL
 from karmada_scheduler.core.classify import (
     Classification,
     ScheduleType,
     classify,
+    needs_none,
     placement_changed,
     placement_of,
 )
@@ -23,7 +25,7 @@ NAME = "ResourceBinding(default/web-deployment)"
 
 
 def done(builder: BindingBuilder) -> Classification:
-    return classify(builder.build(), terminating=frozenset({"leaving"}), gates=NO_GATES)
+    return classify(builder.build(), is_gone={"leaving"}.__contains__, gates=NO_GATES)
 
 
 def placed_as_wanted(replicas: int = 4, **held: int) -> BindingBuilder:
@@ -87,6 +89,26 @@ def test_a_binding_is_classified(
     assert done(builder) == Classification(type_, *reason_and_label, is_routine)
 
 
+@pytest.mark.parametrize(
+    ("builder", "needs"),
+    [
+        pytest.param(placed_as_wanted(), False, id="nothing is left to do"),
+        pytest.param(placed_as_wanted(5), True, id="replicas are missing"),
+        pytest.param(placed_as_wanted().label(POLICY_ID_LABEL), True, id="no policy claims it"),
+        pytest.param(placed_as_wanted().deleting(), True, id="it is being deleted"),
+        pytest.param(
+            placed_as_wanted().scheduler("theirs"),
+            True,
+            id="of another scheduler",
+        ),
+    ],
+)
+def test_a_binding_of_ours_may_need_no_scheduling(builder: BindingBuilder, *, needs: bool) -> None:
+    found = builder.build()
+    names = {"default-scheduler"}
+    assert needs_none(found, names, is_gone=set().__contains__, gates=NO_GATES) is not needs
+
+
 def test_log_texts_name_the_kind_of_binding() -> None:
     builder = binding("role", namespace="").dynamic_weight().on(m1=0).applied().last_scheduled(EARLIER)
     builder = builder.replicas(0, cpu=1).reschedule_triggered(LATER)
@@ -134,7 +156,7 @@ def test_a_reschedule_that_is_not_later_is_ignored(moment: str | None) -> None:
 )
 def test_replicas_are_compared_with_the_targets(builder: BindingBuilder, gate: bool, changed: bool) -> None:
     on = gates(MultiplePodTemplatesScheduling=gate)
-    found = classify(builder.applied().build(), terminating=(), gates=on)
+    found = classify(builder.applied().build(), is_gone=lambda _: False, gates=on)
     assert (found.metric_type == "ScaleSchedule") is changed
 
 

@@ -7,19 +7,19 @@ from collections.abc import Sequence
 
 import pytest
 
-from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns, webster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
-from karmada_scheduler.core.assign_replicas import _assign
+from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
-from karmada_scheduler.framework import Candidate, Result, Snapshot
+from karmada_scheduler.framework import Candidate, Cycle, Result, Snapshot
+from karmada_scheduler.framework.cycle import KeptSteps
 from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.snapshot import ChangeLog
@@ -273,10 +273,10 @@ def test_few_seats_go_to_the_same_parties_as_with_all_votes(seed: int) -> None:
             assert sorted_votes.allocate(seats, descending_names=descending) == expected
 
 
-def divided(candidates: Sequence[Candidate], spec: BindingSpec, placement: Placement) -> object:
-    """Return how a rebalance divides replicas, or the error."""
+def divided(candidates: Sequence[Candidate], cycle: Cycle) -> object:
+    """Return how replicas are divided, or the error."""
     try:
-        return _assign(spec, placement, candidates, fresh=True)
+        return assign_replicas(cycle, candidates)
     except UnschedulableError as error:
         return str(error)
 
@@ -289,8 +289,7 @@ def test_a_rebalance_divides_over_a_shared_order_as_over_candidates_that_are_sor
     """The sort is Go's, whose order of clusters with equal capacity depends on all of them."""
     clusters = ChangingClusters(most, tier_scores=TIER_SCORES["several"], size=size)
     made = binding("web").aggregated() if aggregated else binding("web").dynamic_weight()
-    placement = made.build().spec.placement
-    assert placement is not None
+    made.last_scheduled("2026-01-01T00:00:00Z").reschedule_triggered("2026-01-02T00:00:00Z")
     results = set()
     for step in range(steps):
         for name in clusters.rng.sample(clusters.names, clusters.rng.randrange(most) % size):
@@ -300,12 +299,16 @@ def test_a_rebalance_divides_over_a_shared_order_as_over_candidates_that_are_sor
         shared = clusters.cached()
         for candidates in (shared, with_overrides(shared, names, overrides)):
             for replicas in (-1, 0, 1, 7, 40, 10**6):
-                spec = replace(
-                    made.replicas(replicas, cpu="1").uid("ab"[step % 2]).build().spec,
-                    clusters=tuple(TargetCluster(name, step % 9) for name in held if step % 5),
+                asked = made.replicas(replicas, cpu="1").uid("ab"[step % 2]).build()
+                present = tuple(TargetCluster(name, step % 9) for name in held if step % 5)
+                assert asked.spec.placement is not None
+                cycle = Cycle(
+                    replace(asked, spec=replace(asked.spec, clusters=present)), asked.spec.placement
                 )
-                found = divided(candidates, spec, placement)
-                assert found == divided(tuple(candidates), spec, placement)
+                found = divided(candidates, cycle)
+                assert found == divided(tuple(candidates), cycle)
+                kept = replace(cycle, kept=KeptSteps({}))
+                assert found == divided(candidates, kept), "what is kept changes nothing"
                 results.add(type(found))
     assert results == {list, str}
 

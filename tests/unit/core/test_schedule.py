@@ -8,8 +8,8 @@ import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.core.available_replicas import with_footprint
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision, TermAttempt
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (

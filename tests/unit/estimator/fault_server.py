@@ -13,8 +13,8 @@ from typing import Any, TypeVar
 import grpc
 import grpc.aio
 
-from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
+from karmada_pyscheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
 from tests.connections import listening
 from tools.controlplane.pki import Credentials
 

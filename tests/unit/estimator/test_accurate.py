@@ -9,22 +9,22 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.api import quantity
-from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
-from karmada_scheduler.estimator.accurate import AccurateEstimator
-from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.session import (
+from karmada_pyscheduler.estimator.accurate import AccurateEstimator
+from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
+from karmada_pyscheduler.estimator.session import (
     PARTIAL,
     UPSTREAM,
     EstimationSession,
     FailurePolicy,
     keep_slot,
 )
-from karmada_scheduler.estimator.silence import SilentEstimators
-from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
-from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from karmada_pyscheduler.estimator.silence import SilentEstimators
+from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
+from karmada_pyscheduler.estimator.wire import MAX_AVAILABLE_REPLICAS
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.available_replicas import NO_OPINION, EstimationError
 from karmada_scheduler.testing import binding, cluster
 
 SMALL = ReplicaRequirements({"cpu": quantity.parse("100m")})

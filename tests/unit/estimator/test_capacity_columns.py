@@ -17,7 +17,7 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.available_replicas import Estimators, available_replicas, least_by_row
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults

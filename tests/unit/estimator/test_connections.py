@@ -18,14 +18,14 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from karmada_pyscheduler.estimator import connections, transport
+from karmada_pyscheduler.estimator.connections import Connections
+from karmada_pyscheduler.estimator.estimation import Estimation
+from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
+from karmada_pyscheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
-from karmada_scheduler.estimator import cluster_connection, connections
-from karmada_scheduler.estimator.connections import Connections
-from karmada_scheduler.estimator.estimation import Estimation
-from karmada_scheduler.estimator.transport import ConnectionState, EstimatorCallError
-from karmada_scheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests.unit.estimator.fault_server import free_port, serving, speaking_garbage, swallowing
@@ -120,7 +120,7 @@ MakeHarness = Callable[..., ConnectionsHarness]
 @pytest.fixture
 async def make_harness(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[MakeHarness]:
     harnesses: list[ConnectionsHarness] = []
-    monkeypatch.setattr(cluster_connection, "LOST_SECONDS", 0.1)
+    monkeypatch.setattr(transport, "LOST_SECONDS", 0.1)
 
     def make(settings: EstimatorOptions | None = None, *, dial_seconds: float = 5.0) -> ConnectionsHarness:
         monkeypatch.setattr(connections, "DIAL_SECONDS", dial_seconds)

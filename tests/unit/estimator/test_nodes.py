@@ -10,9 +10,10 @@ import pytest
 from karmada_scheduler.api.binding import Component, ReplicaRequirements
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.estimator import nodes
-from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
+from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, node_groups_of, place_set
 from karmada_scheduler.estimator.resources import is_counted
 from karmada_scheduler.framework.diagnosis import OverBudgetError
+from karmada_scheduler.testing import cluster
 
 
 def one_by_one(runs: list[NodeGroup], components: list[Component], most: int) -> int:
@@ -159,6 +160,11 @@ def test_a_million_nodes_are_counted_fast(memory: int, wanted: tuple[tuple[int, 
     assert time.process_time() - begin < 2
     few = one_by_one([NodeGroup({"memory": memory}, 110, 50)], components, 2**31)
     assert abs(found - few * 20_000) <= 2 * 20_000  # the last sets do not fit as a whole
+
+
+def test_a_node_has_at_least_nothing() -> None:
+    built = cluster("m1").grade(1, nodes=2, cpu=-1, memory=5).build()  # the webhook refuses it
+    assert node_groups_of(built) == [NodeGroup({"cpu": 0, "memory": 5}, 110, 2)]
 
 
 @pytest.mark.parametrize(

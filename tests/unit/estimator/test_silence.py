@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from karmada_scheduler.estimator.silence import SilentEstimators
+from karmada_pyscheduler.estimator.silence import SilentEstimators
 
 
 class Ticks:

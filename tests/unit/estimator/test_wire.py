@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.estimator import wire
+from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
+from karmada_pyscheduler.estimator.wire import replicas_request, sets_request, written
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
-from karmada_scheduler.estimator import wire
-from karmada_scheduler.estimator.pb import estimator_pb2 as pb
-from karmada_scheduler.estimator.wire import replicas_request, sets_request, written
 
 REQUESTS = ReplicaRequirements(
     {"cpu": quantity.parse("500m")},

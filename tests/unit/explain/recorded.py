@@ -7,13 +7,12 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.records.record_store import RecordStore
+from karmada_pyscheduler.records.recorder import Recorder
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.records import record
-from karmada_scheduler.records.full_decisions import FullDecisions
 from karmada_scheduler.records.record import Decided, Process
-from karmada_scheduler.records.record_store import RecordStore
-from karmada_scheduler.records.recorder import Recorder
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, decide
 from tests.unit.explain.record_schema import problems
@@ -43,13 +42,11 @@ class RecorderHarness:
         self.now = 100.0
         self.lines: list[dict[str, Any]] = []
         self.store = RecordStore(max_bytes=max_bytes, max_records=max_records)
-        self.full = FullDecisions(max_bytes=max_bytes)
         self.metrics = Metrics().explain
         self.process = Process(name="pod")
         self.recorder = Recorder(
             process=self.process,
             store=self.store,
-            full=self.full,
             write_line=lambda line: self.lines.append(json.loads(line)),
             metrics=self.metrics,
             clock=lambda: self.now,

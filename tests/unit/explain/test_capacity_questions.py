@@ -6,8 +6,9 @@ import pytest
 
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
-from karmada_advisor.explain.inputs import ProcessView
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_advisor.views.explanation_tables import limited_by
 from karmada_scheduler.api.binding import footprint
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
@@ -169,3 +170,44 @@ def test_other_bindings_matter_if_a_cluster_reports_too_many_requests() -> None:
     assert not may_be_overcommitted(
         binding("api").replicas(1, cpu=1).build(), [reported(cpu=1, used=2).build()]
     )
+
+
+def graded(*, nodes: int) -> ClusterBuilder:
+    """Return a cluster with 12 cpu on nodes of 1 cpu."""
+    return cluster("m1").capacity(cpu=12, pods=100).grade(0, nodes=nodes, cpu=1).grade(1, nodes=0, cpu=4)
+
+
+@pytest.mark.parametrize(
+    ("found", "bound", "shown"),
+    [
+        (
+            graded(nodes=12),
+            "resource models: no node above grade 0",
+            "resource models: no node above grade 0",
+        ),
+        (graded(nodes=0), "resource models: no free node", "resource models: no free node"),
+        (cluster("m1").capacity(cpu=1, pods=100), "resource summary", "cpu 1 free"),
+    ],
+)
+def test_capacity_has_the_source_that_bounded_it(found: ClusterBuilder, bound: str, shown: str) -> None:
+    asked = binding("web").replicas(2, cpu=2).dynamic_weight()
+    enabled = gates(CustomizedClusterResourceModeling=True)
+
+    explanation = explained(asked, found, gates=enabled)
+
+    [row] = explanation.clusters
+    assert row.capacity is not None
+    assert (row.capacity.available, row.capacity.bounded_by, limited_by(row)) == (0, bound, shown)
+    assert explanation.causes[0].evidence["clusters"]["m1"]["boundedBy"] == bound
+
+
+def test_capacity_that_assumed_workloads_take_says_so() -> None:
+    asked = binding("web").replicas(4, cpu=1).dynamic_weight()
+    enabled = gates(SchedulingOvercommitProtection=True)
+    taken = binding("other").replicas(3, cpu=1).on(m1=3).build()
+    other = footprint(taken, taken.spec.clusters[0])
+    inputs = replace(inputs_of(asked, *with_cpu(m1=5), gates=enabled), assumed={"m1": [other]})
+
+    cell = Situation(inputs).now.capacity["m1"]
+
+    assert (cell.available, cell.bounded_by) == (2, "assumed workloads")

@@ -310,3 +310,15 @@ def test_a_policy_edit_that_makes_the_decision_fail_keeps_the_placement() -> Non
 
 def test_causes_of_a_cluster_that_has_replicas_are_none() -> None:
     assert causes(binding("web").replicas(2).duplicated(), cluster("m1"), why_not="m1") == []
+
+
+def test_static_weights_that_match_no_selected_cluster_count_as_equal() -> None:
+    asked = binding("web").replicas(4).static_weights(m8=1, m9=3)
+
+    explanation = explained(asked, cluster("m1"), cluster("m2"))
+
+    assert placement(explanation) == {"m1": 2, "m2": 2}
+    [found] = [each for each in explanation.causes if each.code == "WeightMissing"]
+    assert (
+        found.text == "no rule of the static weights selects a selected cluster, so all have the same weight"
+    )

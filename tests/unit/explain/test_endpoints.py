@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.http_server.messages import HttpRequest, HttpResponse
+from karmada_pyscheduler.records import endpoints as module
+from karmada_pyscheduler.records.endpoints import Endpoints
+from karmada_pyscheduler.records.record_store import StoredRecord
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.http_server.messages import HttpRequest, HttpResponse
-from karmada_scheduler.records import endpoints as module
-from karmada_scheduler.records.endpoints import Endpoints
-from karmada_scheduler.records.record_store import StoredRecord
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.recorded import AT, RecorderHarness, decided
 
@@ -26,7 +26,6 @@ class Harness(RecorderHarness):
             process="pod-a",
             started=AT,
             store=self.store,
-            full=self.full,
             leader=lambda: self.leader,
             state=lambda: {"queue": {"due": 3}},
             queue_state=lambda key: {"state": "backoff" if key.name == "late" else None},
@@ -73,15 +72,11 @@ async def test_many_records_are_returned_in_parts() -> None:
     assert len(json.loads(b"".join(parts))["items"]) == 500
 
 
-async def test_a_binding_has_its_record_and_the_full_decision_if_it_is_kept() -> None:
+async def test_a_binding_has_its_record() -> None:
     harness = Harness()
     harness.recorder._make(decided(binding("web"), cluster("m1"), seq=7))
     found = await harness.get("/v1/decisions/{namespace}/{name}", namespace="default", name="web-deployment")
-    assert (found["record"]["seq"], found["full"]["seq"]) == (7, 7)
-    assert found["full"]["attempts"][0]["candidates"][0][0] == "m1"
-    harness.full.forget(binding("web").build().key)
-    found = await harness.get("/v1/decisions/{namespace}/{name}", namespace="default", name="web-deployment")
-    assert found["full"] is None
+    assert (found["record"]["seq"], found["process"]) == (7, "pod-a")
 
 
 async def test_a_binding_without_a_record_has_its_place_in_the_queue() -> None:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_scheduler.records import log_file as module
-from karmada_scheduler.records.log_file import LogFile
+from karmada_pyscheduler.records import log_file as module
+from karmada_pyscheduler.records.log_file import LogFile
 from tools.controlplane import wait_for
 
 

@@ -15,7 +15,7 @@ from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
-from tests.unit.explain.asking import codes, inputs_of
+from tests.unit.explain.asking import causes, codes, inputs_of, primary
 
 WEB = TemplateHead("apps/v1", "Deployment", "shop", "web", {"app": "web"})
 DEPLOYMENTS = {"apiVersion": "apps/v1", "kind": "Deployment"}
@@ -183,3 +183,77 @@ def test_a_cluster_scoped_template_needs_no_priority_class() -> None:
     policies = [policy("p", selector, namespace="", schedulePriority=PRIORITY)]
 
     assert codes(explain_unclaimed(role, policies, priority_classes=[]).causes) == ["NotClaimed"]
+
+
+@pytest.mark.parametrize(
+    ("spec", "labels", "said"),
+    [
+        ({}, {}, "Karmada's detector has not made a binding yet"),
+        (
+            {},
+            {"propagationpolicy.karmada.io/permanent-id": "own"},
+            "or when karmada-controller-manager restarts",
+        ),
+        (
+            {"activationPreference": "Lazy"},
+            {},
+            "is Lazy: Karmada makes its binding at the next change of the template",
+        ),
+    ],
+    ids=["not claimed", "its binding was deleted", "lazy"],
+)
+def test_why_a_template_has_no_binding_although_a_policy_matches(
+    spec: dict[str, Any], labels: dict[str, str], said: str
+) -> None:
+    found = explain_unclaimed(replace(WEB, labels=labels), [policy("own", BY_NAME, **spec)])
+    assert said in found.causes[0].text
+
+
+def test_a_policy_that_claims_a_template_and_no_longer_matches_it_is_named() -> None:
+    labels = {"propagationpolicy.karmada.io/permanent-id": "own"}
+    other = policy("own", {**BY_NAME, "name": "api"})
+    found = explain_unclaimed(replace(WEB, labels=labels), [other])
+    assert "PropagationPolicy shop/own claims it, and no longer matches it" in found.causes[0].text
+
+
+@pytest.mark.parametrize(
+    ("namespace", "said"), [("pay", "is in another namespace"), ("", "ClusterPropagationPolicy")]
+)
+def test_why_a_policy_of_a_namespace_does_not_match_what_is_not_in_it(namespace: str, said: str) -> None:
+    template = TemplateHead("v1", "Namespace", namespace, "pay", {})
+    found = explain_unclaimed(
+        template, [policy("own", {"apiVersion": "v1", "kind": "Namespace", "name": "pax"})]
+    )
+    assert said in found.causes[0].text
+
+
+@pytest.mark.parametrize(
+    ("finalizers", "text"),
+    [
+        (
+            ["karmada.io/binding-controller", "example.com/hold"],
+            ", and waits for its finalizers: karmada.io/",
+        ),
+        ([], "the binding is being deleted"),
+    ],
+)
+def test_a_deletion_names_the_finalizers_that_hold_it(finalizers: list[str], text: str) -> None:
+    asked = binding("web").replicas(2)
+    metadata = asked.manifest()["metadata"]
+    metadata |= {"deletionTimestamp": "2026-11-24T08:00:00Z", "finalizers": finalizers}
+
+    found = primary(asked, cluster("m1"))
+
+    assert (found.code, found.evidence["finalizers"]) == ("BeingDeleted", finalizers)
+    assert text in found.text
+
+
+def test_an_eviction_names_the_cluster_that_it_waits_for_and_why() -> None:
+    asked = binding("web").replicas(2).duplicated().on(m2=2).applied().evicted_from("m1")
+    report = {"clusterName": "m2", "applied": True, "health": "Unhealthy", "status": {"readyReplicas": 0}}
+    asked.manifest()["status"]["aggregatedStatus"] = [report]
+
+    [found] = [each for each in causes(asked, cluster("m1"), cluster("m2")) if each.code == "Evicting"]
+
+    assert list(found.evidence["waitsFor"]) == ["m2"]
+    assert "; m2: " in found.text

@@ -2,8 +2,8 @@
 
 import tracemalloc
 
+from karmada_pyscheduler.records.record_store import OVERHEAD, RecordStore, StoredRecord
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.records.record_store import OVERHEAD, RecordStore, StoredRecord
 
 
 def _key(name: str) -> BindingKey:
@@ -35,11 +35,11 @@ def test_the_least_recently_decided_binding_is_evicted() -> None:
     assert [each.seq for each in store.last(10)] == [3, 4]
 
 
-def test_the_size_is_a_limit_as_well_and_others_may_take_a_part_of_it() -> None:
+def test_the_size_is_a_limit_as_well() -> None:
     store = _filled("a", "b", max_bytes=3 * (10 + OVERHEAD))
     assert store.put(_key("c"), _stored(3)) == 0
-    assert store.put(_key("d"), _stored(4), reserved=1) == 2
-    assert store.size == 2 * (10 + OVERHEAD)
+    assert store.put(_key("d"), _stored(4)) == 1
+    assert store.size == 3 * (10 + OVERHEAD)
 
 
 def test_records_are_read_after_a_number_in_their_order() -> None:

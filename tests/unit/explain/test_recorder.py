@@ -6,10 +6,8 @@ from unittest.mock import patch
 
 import pytest
 
+from karmada_pyscheduler.records import recorder as module
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.framework.diagnosis import SchedulingError
-from karmada_scheduler.records import recorder as module
-from karmada_scheduler.records.full_decisions import MAX_DECISIONS
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding
 from tests.unit.explain.record_schema import problems
@@ -102,19 +100,6 @@ def test_the_oldest_decisions_are_dropped_and_counted_if_too_many_wait() -> None
     assert harness.lost("dropped") == 2
 
 
-def test_of_a_backlog_only_the_last_decisions_and_the_failures_are_kept_in_full() -> None:
-    harness = RecorderHarness(max_bytes=2**24)
-    failed = harness.decide("failed")
-    failed.decision = replace(failed.decision, error=SchedulingError("no"))
-    for number in range(100):
-        harness.decide(f"w{number}")
-    harness.make()
-    assert len(harness.full) == MAX_DECISIONS + 1
-    for name in ("failed", "w68", "w99"):
-        assert harness.full.get(binding(name).build().key) is not None
-    assert len(harness.names()) == 100  # the limit of the harness
-
-
 def test_evicted_records_are_counted() -> None:
     harness = RecorderHarness(max_records=2)
     for number in range(5):
@@ -162,7 +147,6 @@ def test_a_deleted_binding_is_forgotten_after_ten_minutes() -> None:
     harness.now += 2
     harness.make()
     assert harness.names() == ["back"]
-    assert harness.full.get(binding("gone").build().key) is None
 
 
 async def test_a_slice_ends_and_the_rest_follows() -> None:

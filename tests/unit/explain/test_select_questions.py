@@ -3,6 +3,7 @@
 import pytest
 
 from karmada_advisor.explain.model import NextState
+from karmada_advisor.views.explanation_tables import clusters_wanted
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
 from tests.unit.explain.fleet import CORDON, checkout, fleet
@@ -13,6 +14,12 @@ SCHEDULED = "2026-11-22T10:00:00Z"
 def with_cpu(**free: float) -> list[ClusterBuilder]:
     """Return clusters with this much free cpu."""
     return [cluster(name).capacity(cpu=amount) for name, amount in free.items()]
+
+
+def three_clusters() -> list[ClusterBuilder]:
+    """Return two clusters in one region, and one in another."""
+    eu, us = with_cpu(m1=4, m2=4), with_cpu(m3=4)
+    return [*(each.region("eu") for each in eu), *(each.region("us") for each in us)]
 
 
 @pytest.mark.parametrize(
@@ -51,6 +58,36 @@ def test_too_few_regions_list_those_that_were_found() -> None:
     assert found.code == "MinRegionsUnmet"
     assert found.evidence["regions"] == {"eu": ["m1", "m2"]}
     assert found.evidence["required"] == 2
+
+
+@pytest.mark.parametrize(
+    ("spread", "expected"),
+    [
+        ([("region", 3, 3), ("cluster", 1)], ["MinRegionsUnmet"]),
+        ([("region", 1, 1), ("cluster", 3)], ["MinGroupsUnmet"]),
+        ([("region", 2), ("cluster", 1)], ["MaxGroupsZero"]),
+        ([("cluster", 4)], ["MinGroupsUnmet", "MaxGroupsZero"]),
+    ],
+)
+@pytest.mark.parametrize("strategy", ["duplicated", "dynamic_weight", "aggregated"])
+def test_the_step_that_failed_names_the_cause(
+    strategy: str, spread: list[tuple[str, int]], expected: list[str]
+) -> None:
+    asked = getattr(binding("web").replicas(2), strategy)()
+    for each in spread:
+        asked = asked.spread(*each)
+    assert codes(causes(asked, *three_clusters())) == expected
+
+
+def test_without_a_maximum_of_clusters_each_region_gets_one() -> None:
+    asked = binding("web").replicas(2).duplicated().spread("region", 2, 2).spread("cluster", 1)
+
+    explanation = explained(asked, *three_clusters())
+
+    assert placement(explanation) == {"m1": 2, "m3": 2}
+    assert codes(explanation.causes) == ["RegionOneCluster"]
+    assert explanation.selection is not None
+    assert clusters_wanted(explanation.selection) == ", at least 1 cluster, one in each region"
 
 
 def test_static_weights_switch_spread_constraints_off() -> None:

@@ -1,18 +1,120 @@
-"""Traces of single steps: what they show beyond the decision."""
+"""Traces of single steps: what the core keeps for them, and what they show beyond the decision."""
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from itertools import islice
 
 import pytest
 
-from karmada_advisor.explain.situation import attempt_of
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.model import NextState
+from karmada_advisor.explain.situation import Basis, attempt_of
+from karmada_advisor.explain.trace_model import DivideTrace
 from karmada_advisor.explain.trace_select import combinations
-from karmada_scheduler.api.binding import TargetCluster, footprint
+from karmada_advisor.views.explanation_text import explanation_text
+from karmada_advisor.views.fields import as_json, document_fields
+from karmada_advisor.views.text import Style
+from karmada_scheduler.api.binding import Binding, TargetCluster, footprint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup, select_groups
 from karmada_scheduler.core.decision import deciding_attempts
+from karmada_scheduler.dryrun.dry_run import run
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import ClusterBuilder, binding, cluster, gates
 from tests.unit.explain.asking import explained, inputs_of
 from tests.unit.explain.fleet import checkout, fleet
 from tests.unit.explain.test_select_questions import with_cpu
 from tools.oracle.generator.rng import Random
+from tools.oracle.generator.scenarios import scenarios
+from tools.oracle.ours import Scenario
+
+
+def generated(seed: int) -> Iterator[tuple[str, ExplainInputs]]:
+    """Yield generated cases with what a decision about them reads, without end."""
+    for document in scenarios(seed, cases=1 << 62):
+        scenario = Scenario(document)
+        for manifest in document["bindings"]:
+            found = Binding.from_manifest(manifest)
+            if not found.deleting:
+                yield f"{document['id']} {found.key}", scenario.explain_inputs(found)
+
+
+def test_a_decision_is_the_same_if_it_keeps_its_steps() -> None:
+    for case, inputs in islice(generated(seed=20261122), 400):
+        deciding = inputs.algorithm.decide(
+            inputs.binding,
+            inputs.snapshot,
+            inputs.framework,
+            assumed=inputs.assumed,
+            workload=inputs.workload,
+        )
+        plain, kept = run(deciding, waits=inputs.framework.is_async), inputs.decide()
+        assert kept.targets == plain.targets, case
+        assert str(kept.error) == str(plain.error), case
+        assert [each.targets for each in kept.attempts] == [each.targets for each in plain.attempts], case
+        assert all(each.cycle is None or each.cycle.kept is None for each in plain.attempts), case
+        assert all(each.cycle is None or each.cycle.kept is not None for each in kept.attempts), case
+
+
+def test_the_steps_that_are_kept_lead_to_the_decision() -> None:
+    divided = 0
+    for case, inputs in islice(generated(seed=20261123), 400):
+        basis = Basis(inputs, inputs.decide())
+        passing = [name for name, refusals in basis.filter.items() if not refusals]
+        if basis.select is None:
+            assert not passing or basis.attempt.cycle is None, case
+            continue
+        candidates = {each.name: each for each in basis.attempt.candidates}
+        assert passing == sorted(candidates), case
+        for name, cells in basis.score.items():
+            assert sum(cell.normalized * cell.weight for cell in cells) == candidates[name].score, case
+            assert all(cell.raw == cell.normalized for cell in cells), case
+        for cell in basis.capacity.values():
+            known = [each.replicas for each in cell.estimates if each.replicas is not None]
+            assert not known or cell.allocatable == min(known), case
+        if basis.select.combinations and not basis.select.error:
+            by_name = {name: each.name for each in basis.select.groups for name in each.clusters}
+            assert list(basis.select.combinations[0].names) == sorted(
+                {by_name[each.name] for each in basis.attempt.selected}
+            ), case
+        if basis.divide is not None and basis.attempt.targets is not None:
+            divided += check_division(basis.divide, basis.attempt.targets, case)
+    assert divided > 100
+
+
+def check_division(division: DivideTrace, targets: tuple[TargetCluster, ...], case: str) -> bool:
+    """Check that rows add up to the targets; return whether replicas were numbered."""
+    counted: Counter[str] = Counter()
+    for target in targets:
+        counted[target.name] += target.replicas
+    rows = {row.name: row.kept + row.seats for row in division.rows}
+    assert {name: count for name, count in rows.items() if count > 0} == +counted, case
+    if division.strategy in {"Duplicated", "none"} or not division.divided:
+        return False
+    assert sum(row.seats for row in division.rows) == division.divided, case
+    assert all((row.last_seat > 0) == (row.seats > 0) for row in division.rows), case
+    if not any(row.tier for row in division.rows):
+        assert max(row.last_seat for row in division.rows) == division.divided, case
+        assert all(row.next_at <= division.last_quotient + 1e-9 for row in division.rows), case
+    return True
+
+
+def test_every_explanation_of_a_generated_case_is_complete_and_can_be_written() -> None:
+    for case, inputs in islice(generated(seed=22), 120):
+        explanation = explain(inputs)
+        assert [each.primary for each in explanation.causes] == [
+            index == 0 for index in range(len(explanation.causes))
+        ], case
+        without = [each.name for each in explanation.clusters if not each.is_target and not each.cause]
+        assert without == [], case
+        if explanation.would_be is not None and explanation.would_be.outcome in {
+            NextState.NOT_PLACED,
+            NextState.STUCK,
+        }:
+            assert explanation.causes, case
+        assert explanation_text(explanation, Style(width=80))
+        assert json.loads(as_json(document_fields(explanation)))["kind"] == "Explanation"
 
 
 def test_combinations_name_the_criterion_at_which_each_lost() -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.extenders.http_extender import HttpExtender, Manifests
 from karmada_scheduler.config.extenders import ExtenderConfig
-from karmada_scheduler.extenders.http_extender import HttpExtender, Manifests
 from tests.unit.extenders.fake import FakeExtender
 
 

@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 from aiohttp import web
 
+from karmada_pyscheduler.cache.manifests import ManifestCache
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.manifests import ManifestCache
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, snapshot
 

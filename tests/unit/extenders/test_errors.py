@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from karmada_pyscheduler.cache.manifests import ManifestCache
+from karmada_pyscheduler.extenders import http_extender
+from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler.api.binding import BindingKey, TargetCluster
-from karmada_scheduler.cache.manifests import ManifestCache
-from karmada_scheduler.extenders import http_extender
-from karmada_scheduler.extenders.http_extender import HttpExtender
-from karmada_scheduler.framework.extender import ExtenderError
+from karmada_scheduler.framework.runtime.extenders import ExtenderError
 from tests.connections import listening
 from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene

@@ -7,11 +7,11 @@ from typing import Any
 import orjson
 import pytest
 
+from karmada_pyscheduler.extenders.http_extender import needs_binding, needs_clusters
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.config.extenders import ExtenderConfig, ManagedResource
-from karmada_scheduler.extenders.http_extender import needs_binding, needs_clusters
-from karmada_scheduler.framework.extender import Extender
 from karmada_scheduler.framework.result import Code, Result
+from karmada_scheduler.framework.runtime.extenders import Extender
 from karmada_scheduler.testing import binding
 from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene, unknown

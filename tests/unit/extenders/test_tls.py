@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from karmada_pyscheduler.extenders.transport import ExtenderTLSError, context_for
 from karmada_scheduler.config.extenders import ExtenderConfig, ExtenderTLS
-from karmada_scheduler.extenders.transport import ExtenderTLSError, context_for
-from karmada_scheduler.framework.extender import ExtenderError
+from karmada_scheduler.framework.runtime.extenders import ExtenderError
 from tests.strict_tls import as_of_python_3_13
 from tests.unit.extenders.conftest import ExtenderFactory
 from tests.unit.extenders.fake import FakeExtender, Scene
@@ -194,7 +194,7 @@ def test_the_scheme_of_the_url_decides_about_tls() -> None:
         (ExtenderTLS(ca_data=b"nonsense"), "caData: "),
         (ExtenderTLS(ca_data=b"\xff"), "caData: "),
         (ExtenderTLS(cert_data=b"nonsense", key_data=b"nonsense"), "certData with keyData: "),
-        (ExtenderTLS(cert_file="/no/crt", key_file="/no/key"), "certFile /no/crt with keyFile /no/key: "),
+        (ExtenderTLS(cert_file="/no/crt", key_file="/no/key"), "certFile /no/crt: No such file or directory"),
     ],
     ids=["no such CA", "CA nonsense", "CA no text", "certificate nonsense", "no such certificate"],
 )
@@ -202,3 +202,10 @@ def test_invalid_certificates_are_an_error_at_the_start(tls: ExtenderTLS, text: 
     with pytest.raises(ExtenderTLSError) as caught:
         context_for(ExtenderConfig(url_prefix="https://somebody:secret@x", enable_https=True, tls_config=tls))
     assert str(caught.value).startswith(f"extender https://x: tlsConfig: cannot use {text}")
+
+
+def test_an_empty_ca_file_is_an_error_and_does_not_mean_the_authorities_of_the_system(tmp_path: Path) -> None:
+    (tmp_path / "ca.crt").touch()
+    tls = ExtenderTLS(ca_file=str(tmp_path / "ca.crt"))
+    with pytest.raises(ExtenderTLSError, match=r"cannot use caFile .*ca\.crt: "):
+        context_for(ExtenderConfig(url_prefix="https://x", tls_config=tls))

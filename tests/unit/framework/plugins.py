@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from karmada_scheduler.framework import Code
+from karmada_scheduler.framework import Code, Plugin
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import framework
+
+
+def at_their_points(plugins: Mapping[str, Plugin]) -> ProfilePlugins:
+    """Return the plugins at all extension points that each of them has, in the given order."""
+    listed = {point: [each for each in plugins.values() if point.is_served_by(each)] for point in Point}
+    return ProfilePlugins.from_points(listed)
 
 
 def plugin(name: str, **methods: Callable[..., Any]) -> Any:
@@ -61,4 +68,4 @@ def with_in_tree(*plugins: Any, first: bool = False, caller: PluginCaller | None
     answered_once = {name: each for name, each in defaults.items() if name.startswith("Default")}
     others = {name: each for name, each in defaults.items() if name not in answered_once}
     ordered = {**given, **others, **answered_once} if first else {**others, **given, **answered_once}
-    return Framework(ProfilePlugins.from_plugins(ordered), caller=caller)
+    return Framework(at_their_points(ordered), caller=caller)

@@ -7,24 +7,24 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from karmada_pyscheduler.app.wiring import new_event_handlers, new_scheduler
+from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.plugin_loader.handle import HandleBackend
+from karmada_pyscheduler.records.recorder import Recorder
+from karmada_pyscheduler.scheduler.state import SchedulerState
+from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.app.wiring import new_event_handlers, new_scheduler
-from karmada_scheduler.binding_cycle.own_writes import OwnWrites
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import LocalEstimator
 from karmada_scheduler.framework import Handle
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.plugin_loader.handle import HandleBackend, PluginHandle
-from karmada_scheduler.records.recorder import Recorder
-from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster
 from tests import manifests
 from tests.unit.fakes import FakeApiServer
@@ -88,7 +88,7 @@ class SchedulerHarness:
             self.gate.activate,
             lambda _binding, _warning, reason, text: self.events.append((reason, text)),
         )
-        self.handle = PluginHandle("ours", backend)
+        self.handle = backend.handle_for("ours")
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})
         self.scheduler = new_scheduler(
             chosen,

@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.store import Change
+from karmada_pyscheduler.scheduler.pre_enqueue import GATED_SECONDS
+from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_pyscheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.cache.store import Change
 from karmada_scheduler.framework import SKIP, SUCCESS, BindContext, QueuedBinding, Result
 from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
-from karmada_scheduler.scheduler.pre_enqueue import GATED_SECONDS
-from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.testing import gates
 from tests import manifests
 from tests.unit.fakes import CONFLICT
@@ -50,8 +50,8 @@ class ReserveRecorder:
 
 ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
 REFUSALS = [
-    (NO, "Unschedulable", "not today"),
-    (Result.unresolvable("never"), "Unschedulable", "never"),
+    (NO, "Unschedulable", "refused at {point} by P: not today"),
+    (Result.unresolvable("never"), "Unschedulable", "refused at {point} by P: never"),
     (BROKEN, "SchedulerError", 'running {point} plugin "P": unknown state'),
     (None, "SchedulerError", 'plugin "P" returned None at {point}, expected a Result'),
 ]
@@ -150,7 +150,7 @@ async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() ->
     )
     harness.put(**ON_M1)
     await harness.run()
-    reason = "rejected due to timeout after waiting 0s at plugin P"
+    reason = "refused at Permit by P: rejected due to timeout after waiting 0s at plugin P"
     assert harness.condition() == ("Unschedulable", reason)
     assert harness.placed() == ["m1"]
 
@@ -159,7 +159,9 @@ async def test_a_timeout_at_permit_has_the_reason_of_the_plugin() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(0, "1 of 3 have a place"))))
     harness.put(**ON_M1)
     await harness.run()
-    reason = "rejected due to timeout after waiting 0s at plugin P: 1 of 3 have a place"
+    reason = (
+        "refused at Permit by P: rejected due to timeout after waiting 0s at plugin P: 1 of 3 have a place"
+    )
     assert harness.condition() == ("Unschedulable", reason)
 
 
@@ -280,7 +282,7 @@ async def test_a_waiting_binding_can_be_rejected() -> None:
     [waiting] = harness.handle.waiting()
     waiting.reject("Quota", "over budget")
     await harness.run()
-    assert harness.condition() == ("Unschedulable", "over budget")
+    assert harness.condition() == ("Unschedulable", "refused at Permit by Quota: over budget")
     assert harness.placed() == ["m1"]
 
 
@@ -593,7 +595,7 @@ async def test_a_pre_enqueue_that_raises_is_a_scheduler_error_and_is_tried_again
     assert reason == "SchedulerError"
     assert text in message
     assert [reason for reason, _ in harness.events] == ["ScheduleBindingFailed"]
-    assert harness.queue.num_requeues(key) == 1
+    assert harness.queue._requeues.get(key, 0) == 1
 
 
 # --- leading ---

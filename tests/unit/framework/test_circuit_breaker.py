@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.framework import SUCCESS, PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.extension_points import Point as AnyPoint
@@ -28,7 +29,6 @@ from karmada_scheduler.framework.runtime.timeouts import (
     PluginTimeoutError,
     SigalrmTimeout,
 )
-from karmada_scheduler.metrics.metrics import Metrics
 from karmada_scheduler.testing import binding, cluster, decide, placed
 from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
 
@@ -550,6 +550,37 @@ def test_the_shorter_timeout_of_one_plugin_does_not_end_another(filters: FilterH
     framework = with_in_tree(plugin("Slow", filter=slow), suspect, caller=filters.caller)
     filters.suspect(suspect)
     assert decide(binding("web"), cluster("m1"), cluster("m2"), plugins=framework).error is None
+
+
+async def test_coroutines_that_were_under_way_at_a_hang_block_for_the_shortest_timeout_all_together(
+    harness: BreakerHarness,
+) -> None:
+    """They were admitted before the breaker opened, and hang after a wait."""
+    goes_on, ended = asyncio.Event(), []
+    alarm = SigalrmTimeout(0.2)
+    caller = PluginCaller(timeout=alarm, coroutine_seconds=None, breakers=harness.breakers)
+
+    sleep = time.sleep
+
+    async def hangs(_: object) -> Any:
+        try:
+            await goes_on.wait()
+            sleep(10)
+        finally:
+            ended.append(time.monotonic())
+        return SUCCESS
+
+    slow = plugin("Slow", pre_score=hangs)
+    calls = [asyncio.create_task(caller.call_async(slow, Point.PRE_SCORE, hangs, None)) for _ in range(30)]
+    await asyncio.sleep(0)
+    began = time.monotonic()
+    goes_on.set()
+    outcomes = await asyncio.gather(*calls, return_exceptions=True)
+    alarm.close()
+    assert all(isinstance(each, PluginError) for each in outcomes)
+    assert harness.breakers.openings == 1
+    assert len(ended) == 30  # in their own code, not when they are collected as garbage
+    assert 0.2 <= ended[-1] - began < 10 * 0.2
 
 
 def test_the_error_of_bindings_that_wait_names_the_one_that_made_the_plugin_hang(

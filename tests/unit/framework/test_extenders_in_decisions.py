@@ -15,7 +15,7 @@ from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.framework import Cycle, Result
 from karmada_scheduler.framework.binding_points import BindContext
-from karmada_scheduler.framework.extender import ExtenderError, ExtenderFilterResult
+from karmada_scheduler.framework.runtime.extenders import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.testing import binding, cluster, framework, placed, snapshot
 

@@ -16,12 +16,12 @@ import pytest
 
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result, load_timeout
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.profile.factory import Registration, make, registration_problems
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems
 from tests.unit.framework.plugins import answering, plugin
 
-HANDLE = DetachedHandle(profile="gpu")
+HANDLE = PluginHandle(profile="gpu")
 
 
 @dataclass(frozen=True)
@@ -226,6 +226,9 @@ class Everything:
 
     pre_bind = bind = post_bind = permit
 
+    def sort_key(self, queued: object, /) -> tuple[float, ...]:
+        return (0.0,)
+
 
 class Waiting(Everything):
     """Talks where that is allowed."""
@@ -282,6 +285,7 @@ def test_filter_score_and_the_like_must_be_plain_functions(method: str) -> None:
         ("unreserve", "has reserve but no unreserve, and is called for neither"),
         ("reserve", "has unreserve but no reserve, and is called for neither"),
         ("score", "has normalize_score but no score, and is called for neither"),
+        ("less", "has sort_key but no less, and is called for neither"),
         ("remove_binding", "has add_binding but no remove_binding, and is called for neither"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.framework import SUCCESS, PluginError, Result, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.failure_log import INTERVAL_SECONDS, FailureLog, mark_scheduler_error

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.available_replicas import ReplicaEstimator
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.ordering import columnar
 from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import (
@@ -30,13 +30,13 @@ from karmada_scheduler.framework import (
     ScoreContext,
     Snapshot,
 )
-from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime import filter_cache
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import ChangeLog
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, framework, gates
+from tests.unit.framework.plugins import at_their_points
 
 NAMES = [f"m{number}" for number in range(1, 10)]
 
@@ -82,7 +82,7 @@ class FilterCacheHarness:
     def __init__(self, *, key: Hashable = (), plugin: CountingPlugin | None = None) -> None:
         self.plugin = plugin or CountingPlugin(key)
         in_tree = {each.name: each for each in framework().plugins.unique}
-        self.framework = Framework(ProfilePlugins.from_plugins({**in_tree, "Counting": self.plugin}))
+        self.framework = Framework(at_their_points({**in_tree, "Counting": self.plugin}))
         self.clusters = {name: cluster(name).capacity(cpu=8).build() for name in NAMES}
         self.algorithm = SchedulingAlgorithm(gates(), [GeneralEstimator(FeatureGates())])
         self.session: ReplicaEstimator | None = None

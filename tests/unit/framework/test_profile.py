@@ -13,7 +13,7 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Handle, Result
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
@@ -81,7 +81,7 @@ def available(
         registry=registry,
         selected=frozenset(registry.select(tokens.split(",")).registry),
         defaults=tuple(own),
-        handle_for=DetachedHandle,
+        handle_for=PluginHandle,
         previous=previous,
     )
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations, _differs
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations, _differs
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, schedule
 from tests.unit.framework.plugins import answering, plugin, raising
@@ -49,8 +49,10 @@ def placement(first: str = "m1", second: str = "m2", *, kind: str = "Divided") -
 class Reconsidered(SchedulerHarness):
     """A scheduler with a binding that is settled on m2, its second term."""
 
-    def __init__(self, *plugins: Any, status: dict[str, Any] | None = None, **spec: Any) -> None:
-        super().__init__(*plugins)
+    def __init__(
+        self, *plugins: Any, status: dict[str, Any] | None = None, priorities: bool = False, **spec: Any
+    ) -> None:
+        super().__init__(*plugins, priorities=priorities)
         self.reconsiderations.start()
         self.settle("web", status, **spec)
 
@@ -322,6 +324,53 @@ async def test_a_proposal_whose_decision_waits_is_written_if_its_plugin_accepts_
     harness = Reconsidered(proposing(answer=answer), plugin("Waits", pre_score=pre_score))
     await harness.look()
     assert harness.placed() == place
+
+
+async def test_a_priority_that_changes_while_a_proposal_is_decided_counts_for_the_decision_after_it() -> None:
+    added: list[int] = []
+
+    async def pre_score(_: object) -> Result:
+        if not added:
+            harness.server.change("web", schedulePriority={"priority": 9})
+        await asyncio.sleep(0)
+        return SUCCESS
+
+    no = Result.unschedulable("not yet")
+    harness = Reconsidered(
+        proposing(answer=no),
+        plugin("Waits", pre_score=pre_score),
+        placement=placement(kind="Duplicated"),
+        priorities=True,
+    )
+    add = harness.queue.add
+
+    def noted(key: Any, priority: int = 0) -> None:
+        added.append(priority)
+        add(key, priority)
+
+    harness.sleep(30)
+    await harness.reconsiderations.look()
+    harness.queue.add = noted
+    await harness.run()
+    assert len(added) > 1
+    assert set(added) == {9}
+
+
+async def test_a_priority_that_changes_while_a_proposal_waits_for_an_empty_queue_counts() -> None:
+    harness = Reconsidered(proposing(), priorities=True)
+    await harness.run()
+
+    async def wait_idle(*, timeout: float) -> None:
+        del timeout
+        key = harness.put("other", schedulePriority={"priority": 5})
+        assert harness.queue.holds(key)
+        harness.server.change("web", schedulePriority={"priority": 9})
+
+    harness.queue.wait_idle = wait_idle
+    harness.sleep(30)
+    await harness.reconsiderations.look()
+    key, _ = harness.queue.pop()
+    assert key.name == "web"
 
 
 async def test_a_binding_that_had_a_proposal_before_is_not_asked_about_when_a_cluster_changes() -> None:

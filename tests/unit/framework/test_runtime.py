@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.framework import (
     SKIP,
     SUCCESS,
@@ -26,7 +26,7 @@ from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.testing import binding, cluster, decide, framework, score_context
-from tests.unit.framework.plugins import plugin
+from tests.unit.framework.plugins import at_their_points, plugin
 
 NO = Result.unschedulable("no")
 FAILED = Result.error("foo")
@@ -66,7 +66,7 @@ def raises(_: object) -> None:
 
 
 def run(*plugins: Any) -> Framework:
-    return Framework(ProfilePlugins.from_plugins({plugin.name: plugin for plugin in plugins}))
+    return Framework(at_their_points({plugin.name: plugin for plugin in plugins}))
 
 
 def filter_result(*plugins: Any) -> Result:
@@ -230,7 +230,7 @@ class Counts:
 def observed(*plugins: Any) -> tuple[Framework, Counts]:
     counts = Counts()
     everything = {each.name: each for each in (*framework().plugins.unique, *plugins)}
-    return Framework(ProfilePlugins.from_plugins(everything), caller=PluginCaller(observer=counts)), counts
+    return Framework(at_their_points(everything), caller=PluginCaller(observer=counts)), counts
 
 
 def test_every_cluster_plugin_and_step_is_observed() -> None:

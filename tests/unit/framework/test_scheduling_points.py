@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.condition import condition_for
-from karmada_scheduler.core.run_sync import run_sync
 from karmada_scheduler.framework import (
     SKIP,
     SUCCESS,
@@ -24,12 +24,19 @@ from karmada_scheduler.framework import (
     StateKey,
 )
 from karmada_scheduler.framework.profile.profiles import Profiles
-from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster, decide, placed
-from tests.unit.framework.plugins import IgnoringObserver, answering, coroutine, plugin, raising, with_in_tree
+from tests.unit.framework.plugins import (
+    IgnoringObserver,
+    answering,
+    at_their_points,
+    coroutine,
+    plugin,
+    raising,
+    with_in_tree,
+)
 
 CLUSTERS = ("m1", "m2", "m3")
 NOTE: StateKey[list[str]] = StateKey("note")
@@ -223,7 +230,7 @@ class Counting:
 def test_bindings_in_flight_are_removed_as_stored_and_added_as_decided() -> None:
     stored = binding("other").replicas(3).on(m1=2, m2=1)
     counting = Counting(stored)
-    framework = Framework(ProfilePlugins.from_plugins({"Counting": counting}))
+    framework = Framework(at_their_points({"Counting": counting}))
     builder = web()
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.framework.cycle import InFlight
@@ -481,7 +488,7 @@ def test_scores_are_normalized_multiplied_and_added_up() -> None:
         return [100 - score for score in context.scores]
 
     b = plugin("B", score=answering(40), normalize_score=normalized)
-    plugins = replace(ProfilePlugins.from_plugins({"A": a, "B": b}), weights={"A": 3})
+    plugins = replace(at_their_points({"A": a, "B": b}), weights={"A": 3})
     from karmada_scheduler.framework import Cycle, Placement
     from karmada_scheduler.testing import snapshot
 

@@ -10,7 +10,7 @@ import pytest
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework import Result
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
-from karmada_scheduler.framework.runtime.similar_filters import Key, SimilarFilters, refused
+from karmada_scheduler.framework.runtime.keyed_results import Key, SimilarFilters, refused
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster

@@ -9,18 +9,20 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
+from karmada_pyscheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
+from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.core import requeue_rules
-from karmada_scheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
-from karmada_scheduler.informer.requeue import Requeuer
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler.framework import Diagnosis, EventKind, RequeueEvent, Result
 from karmada_scheduler.structs import replace
-from karmada_scheduler.testing import cluster
+from karmada_scheduler.testing import ClusterBuilder, cluster
 from tests import manifests
 
 
@@ -36,6 +38,8 @@ class ReconcilerHarness:
         self.queue: WorkQueue[BindingKey] = WorkQueue(limits=RetryLimits(), clock=lambda: self.now)
         self.metrics = Metrics()
         self.enqueued: list[str] = []
+        self.events: set[str] = set()
+        self.refused = RefusedBindings()
         requeuer = Requeuer(
             bindings=self.bindings,
             queue=self.queue,
@@ -49,6 +53,7 @@ class ReconcilerHarness:
             queue=self.queue,
             metrics=self.metrics,
             clock=self._clock,
+            refused=self.refused,
         )
 
     def _clock(self) -> float:
@@ -56,8 +61,22 @@ class ReconcilerHarness:
         return self.now
 
     def _enqueued(self, key: BindingKey, event: str) -> None:
-        assert event == requeue_rules.CLUSTER_CHANGED
+        self.events.add(event)
         self.enqueued.append(key.name)
+
+    def wait_for(self, number: int, *events: RequeueEvent) -> None:
+        """Let a binding wait for events of a plugin that has refused it."""
+        refusal = replace(Result.unschedulable("no"), plugin="Own")
+        key = self.bindings.keys()[number]
+        self.refused.decided(key, [Diagnosis({"m1": refusal})], {"Own": frozenset(events)})
+
+    def scan(self) -> list[str]:
+        """Scan to the end; return the bindings that were enqueued by events of plugins."""
+        while self.reconciler.step():
+            pass
+        assert self.events <= {requeue_rules.PLUGIN_EVENT}
+        found, self.enqueued = self.enqueued, []
+        return found
 
     def put(self, number: int, *, version: int, **spec: Any) -> None:
         self.bindings.put(Binding.from_manifest(manifests.binding(f"b{number}", version=version, **spec)))
@@ -176,6 +195,17 @@ def test_a_cluster_that_is_gone_requeues_bindings_unless_its_deletion_was_seen(d
     assert harness.enqueued == ([] if deleting else ["b0", "b1"])
 
 
+def test_a_cluster_that_begins_to_go_requeues_the_bindings_on_it_whatever_their_affinity_selects() -> None:
+    harness = ReconcilerHarness(0)
+    elsewhere = {"clusterAffinity": {"clusterNames": ["m9"]}}
+    harness.put(1, version=1, placement=elsewhere, clusters=[{"name": "m1", "replicas": 1}])
+    harness.put(2, version=1, placement=elsewhere, clusters=[{"name": "m2", "replicas": 1}])
+    harness.reconciler.on_change(cluster("m1").build(), cluster("m1").deleting().build())
+    while harness.reconciler.step():
+        pass
+    assert harness.enqueued == ["b1"]
+
+
 def test_changes_during_a_scan_are_for_the_next_one_and_bindings_are_tested_in_their_newest_version() -> None:
     harness = ReconcilerHarness(20, tick=0.001)
     harness.reconciler.on_change(*versions("m1", 1, 2))
@@ -196,7 +226,7 @@ def test_a_scan_is_one_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None
     harness.put(30, version=31, placement={"clusterAffinity": {"clusterNames": ["another"]}})
     for number in range(8):
         harness.reconciler.on_change(*versions(f"m{number}", 1, 2))
-    with caplog.at_level(logs.V4, logger="karmada_scheduler"):
+    with caplog.at_level(logs.V4, logger="karmada_pyscheduler"):
         while harness.reconciler.step():
             pass
     lines = [(record.levelno, record.getMessage()) for record in caplog.records]
@@ -218,16 +248,92 @@ def test_the_number_of_pending_changes_is_the_depth_of_upstreams_queue() -> None
     assert harness.sample("unfinished_work_seconds") == 0
 
 
-def test_a_binding_that_cannot_be_tested_is_enqueued(
+def test_a_binding_that_cannot_be_tested_is_enqueued_with_its_priority(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def broken(*_: object) -> bool:
         raise RuntimeError("unexpected")
 
-    harness = ReconcilerHarness(2)
+    harness = ReconcilerHarness(1)
+    harness.put(1, version=2, schedulePriority={"priority": 9})
+    added: list[tuple[str, int]] = []
+    monkeypatch.setattr(harness.queue, "add", lambda key, priority=0: added.append((key.name, priority)))
     monkeypatch.setattr(requeue_rules, "is_affected", broken)
     harness.reconciler.on_change(*versions("m1", 1, 2))
     while harness.reconciler.step():
         pass
-    assert len(harness.queue) == 2
+    assert added == [("b0", 0), ("b1", 9)]
     assert "Cannot determine whether changed clusters concern" in caplog.text
+
+
+DNS = RequeueEvent(EventKind.CLUSTER_CONDITIONS, "DNS")
+ANY_CONDITION = RequeueEvent(EventKind.CLUSTER_CONDITIONS)
+GPUS = RequeueEvent(EventKind.CLUSTER_SUMMARY, "gpu")
+ANY_RESOURCE = RequeueEvent(EventKind.CLUSTER_SUMMARY)
+OTHERS = RequeueEvent(EventKind.BINDING)
+M1 = cluster("m1").allocatable({"gpu": 1, "cpu": 1}).condition("DNS", "False").build()
+
+
+@pytest.mark.parametrize(
+    ("changed", "events"),
+    [
+        (cluster("m1").condition("DNS", "True"), {DNS, ANY_CONDITION}),
+        (cluster("m1").condition("DNS", "False").condition("Disk", "True"), {ANY_CONDITION}),
+        (cluster("m1").condition("DNS", "False").allocatable({"gpu": 2, "cpu": 1}), {GPUS, ANY_RESOURCE}),
+        (cluster("m1").condition("DNS", "False").allocatable({"gpu": 1, "cpu": 2}), {ANY_RESOURCE}),
+    ],
+)
+def test_a_status_enqueues_the_bindings_that_a_plugin_refused_which_declares_it(
+    changed: ClusterBuilder, events: set[RequeueEvent]
+) -> None:
+    harness = ReconcilerHarness(6)
+    declared = [DNS, ANY_CONDITION, GPUS, ANY_RESOURCE, OTHERS]
+    for number, event in enumerate(declared):
+        harness.wait_for(number, event)
+    after = changed.build()
+    if after.resource_summary == cluster("m1").build().resource_summary:
+        after = replace(after, resource_summary=M1.resource_summary)
+    harness.reconciler.on_change(M1, after)
+    assert harness.scan() == [f"b{number}" for number, event in enumerate(declared) if event in events]
+    harness.reconciler.on_change(after, after)
+    assert harness.scan() == [], "nothing has changed"
+
+
+def test_a_cluster_that_no_affinity_matches_ends_no_refusal() -> None:
+    harness = ReconcilerHarness(1)
+    elsewhere = {"placement": {"clusterAffinity": {"clusterNames": ["m2"]}}}
+    harness.put(0, version=9, **elsewhere)
+    harness.wait_for(0, DNS)
+    for name, expected in (("m1", []), ("m2", ["b0"])):
+        before = cluster(name).condition("DNS", "False").build()
+        harness.reconciler.on_change(before, cluster(name).condition("DNS", "True").build())
+        assert harness.scan() == expected
+
+
+def test_another_binding_ends_a_refusal_and_the_binding_itself_does_not() -> None:
+    harness = ReconcilerHarness(3)
+    harness.wait_for(1, OTHERS)
+    one, waiting, _ = harness.bindings
+    harness.reconciler.on_declared_change(waiting, replace(waiting, generation=waiting.generation + 1))
+    assert harness.scan() == []
+    harness.reconciler.on_declared_change(one, replace(one, resource_version="77"))
+    assert harness.scan() == [], "a status is no event"
+    for new in (replace(one, generation=one.generation + 1), replace(one, labels={"a": "b"}), None):
+        harness.reconciler.on_declared_change(one, new)
+        assert harness.scan() == ["b1"]
+
+
+def test_a_binding_waits_until_its_next_decision_or_its_deletion() -> None:
+    harness = ReconcilerHarness(2)
+    harness.wait_for(0, DNS)
+    harness.wait_for(1, DNS, GPUS)
+    first, second = harness.bindings.keys()
+    harness.refused.decided(first, (), {"Own": frozenset([DNS])})
+    harness.reconciler.on_change(M1, replace(M1, conditions=()))
+    assert harness.scan() == ["b1"]
+    harness.refused.on_binding_change(harness.bindings.get(second), None)
+    assert not harness.refused.events
+    harness.refused.begin(first, {"Own": frozenset([DNS]), "Other": frozenset([GPUS])})
+    assert harness.refused.waiting == {first: {DNS, GPUS}}, (
+        "while it is decided, for every event of its plugins"
+    )

@@ -5,17 +5,17 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler import logs
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.cache.manifests import ManifestCache
+from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
+from karmada_pyscheduler.informer.event_handlers import EventHandlers
+from karmada_pyscheduler.informer.listeners import BindingListener, Listeners
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
+from karmada_scheduler import json_body, logs
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
-from karmada_scheduler.cache.manifests import ManifestCache
-from karmada_scheduler.client import json_body
 from karmada_scheduler.config.options import RetryLimits
-from karmada_scheduler.informer.event_handlers import EventHandlers
-from karmada_scheduler.informer.listeners import BindingListener, Listeners
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 
 RB = "ResourceBinding"
@@ -39,12 +39,13 @@ class HandlersHarness:
             scheduler_names=["ours"],
             metrics=self.metrics,
             clock=lambda: self.now,
+            refused=RefusedBindings(),
             manifests=stored,
             listeners=Listeners(
                 bindings=[self._binding_changed],
                 versions=[lambda _, version: self.observed.append(version)],
             ),
-            on_unlisted_cluster=self.requests.append,
+            on_empty_list=self.requests.append,
         )
         self.observed: list[int] = []
         self.binding_listener: BindingListener = lambda *_: None
@@ -237,11 +238,11 @@ def test_a_cluster_with_a_deletion_timestamp_enqueues_its_bindings_and_is_termin
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     harness.handlers.on_event("Cluster", "MODIFIED", deleting)
     assert harness.enqueued() == ["web-deployment"]
-    assert harness.clusters.terminating == {"m1"}
+    assert harness.clusters.is_gone("m1")
     harness.handlers.on_event(
         "Cluster", "DELETED", {**deleting, "metadata": {**deleting["metadata"], "resourceVersion": "3"}}
     )
-    assert harness.clusters.terminating == set()
+    assert harness.clusters.get("m1") is None
 
 
 def test_a_changed_policy_enqueues_the_bindings_that_carry_its_id(harness: HandlersHarness) -> None:
@@ -473,24 +474,49 @@ def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_t
     harness.listed("Cluster", [manifests.cluster("m2")], "4")
     assert not harness.clusters.snapshot().unknown
     assert harness.enqueued() == ["web"]
-    harness.handlers.on_event(RB, "ADDED", placed_on("other", "m1", version=5))
-    assert harness.requests == [0.0]
+    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=5))
+    assert not harness.clusters.snapshot().unknown, "it is known to be gone"
 
 
-@pytest.mark.parametrize("how", ["deleted", "absent at the start", "of another scheduler"])
+def test_a_divided_binding_keeps_a_cluster_that_was_created_again_and_whose_event_is_late(
+    harness: HandlersHarness,
+) -> None:
+    for name in ("m1", "m2"):
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(name))
+    harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m2", version=3))
+    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=5))
+    harness.enqueued()
+    assert not harness.clusters.is_gone("m1"), "it is unknown until it was read"
+    harness.handlers.cluster_reads._on_found(manifests.cluster("m1", version=4), 1)
+    assert [cluster.name for cluster in harness.clusters] == ["m2", "m1"]
+    assert harness.enqueued() == ["web"]
+
+
+def test_a_divided_binding_leaves_a_deleted_cluster_that_it_gets_once_that_was_read(
+    harness: HandlersHarness,
+) -> None:
+    for name in ("m1", "m2"):
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(name))
+    harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
+    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", version=3))
+    harness.enqueued()
+    harness.handlers.clusters_absent(["m1"], 1)
+    assert harness.clusters.is_gone("m1")
+    assert harness.enqueued() == ["web"]
+
+
+@pytest.mark.parametrize("how", ["absent at the start", "of another scheduler"])
 def test_a_cluster_of_a_binding_is_not_unknown_if_it_is(harness: HandlersHarness, how: str) -> None:
     found = placed_on("web", "m1", version=3)
-    if how == "deleted":
-        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-        harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
-    elif how == "absent at the start":
+    if how == "absent at the start":
         with harness.handlers.requeuer.deferring_placed():
             harness.listed(RB, [placed_on("web", "m1", version=1)], "1")
-        harness.handlers.cluster_lists.absent("m1", 1)
+            harness.handlers.clusters_absent(harness.handlers.cluster_lists.unknown_targets(), 1)
     else:
         found["spec"]["schedulerName"] = "theirs"
     harness.handlers.on_event(RB, "MODIFIED", found)
-    assert (harness.requests, harness.clusters.unreadable) == ([], {}.keys())
+    assert harness.clusters.unreadable == {}.keys()
 
 
 @pytest.mark.parametrize("before", ["of another scheduler", "suspended", "unclaimed"])
@@ -507,7 +533,7 @@ def test_a_cluster_of_a_binding_that_becomes_due_is_unknown_if_no_list_had_it(
         del found["metadata"]["labels"]
     harness.handlers.on_event(RB, "ADDED", found)
     harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=4))
-    assert (harness.requests, list(harness.clusters.unreadable)) == ([0.0], ["m1"])
+    assert list(harness.clusters.unreadable) == ["m1"]
 
 
 @pytest.mark.parametrize(("kind", "is_incomplete"), [("Cluster", True), ("PropagationPolicy", False)])
@@ -559,7 +585,7 @@ def test_bindings_on_an_unreadable_cluster_are_enqueued_when_it_is_readable_or_g
     elif how == "leaving":
         leaving = unreadable("m1", version=3, deletionTimestamp="2026-01-02T03:04:05Z")
         harness.handlers.on_event("Cluster", "MODIFIED", leaving)
-        assert harness.clusters.terminating == {"m1"}
+        assert harness.clusters.is_gone("m1")
     else:
         lists_clusters(harness, 4, manifests.cluster("m2"))
     assert list(harness.clusters.unreadable) == []
@@ -581,7 +607,7 @@ def test_unreadable_quantities_are_logged_once_and_the_cluster_is_stored(
     harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
     manifest = manifests.cluster("m1")
-    manifest["status"] = {"resourceSummary": {"allocatable": {"example.com/gpu": "1e20000000", "cpu": "3"}}}
+    manifest["status"] = {"resourceSummary": {"allocatable": {"example.com/gpu": "1e20000", "cpu": "3"}}}
     with caplog.at_level(logging.WARNING):
         for version in ("1", "2"):
             manifest["metadata"]["resourceVersion"] = version
@@ -698,11 +724,11 @@ def test_another_content_of_the_same_version_is_stored_after_a_restore(harness: 
     deleting["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
     harness.handlers.on_event("Cluster", "ADDED", deleting)
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m2", version=8))
-    assert harness.clusters.terminating == {"m1"}
+    assert [each.name for each in harness.clusters if harness.clusters.is_gone(each.name)] == ["m1"]
     page = [manifests.cluster("m1", version=9), manifests.cluster("m2", version=8)]
     diff = harness.handlers.relist_diff("Cluster", by_content=True)
     diff.add_page(page, as_of=20)
-    assert harness.clusters.terminating == set()
+    assert not any(harness.clusters.is_gone(each.name) for each in harness.clusters)
     assert diff.older == 1
 
 
@@ -737,7 +763,7 @@ def test_an_ignored_update_is_logged_only_for_bindings_of_this_scheduler(
     foreign["spec"]["schedulerName"] = "volcano"
     unclaimed["metadata"]["labels"] = {}
     bindings = [manifests.binding(), foreign, unclaimed]
-    with caplog.at_level(logs.V4, logger="karmada_scheduler"):
+    with caplog.at_level(logs.V4, logger="karmada_pyscheduler"):
         for each in bindings:
             harness.handlers.on_event(RB, "ADDED", each)
             updated = {**each["metadata"], "resourceVersion": "2"}
@@ -833,19 +859,39 @@ def test_clusters_of_bindings_that_a_list_lacks_are_asked_for(harness: HandlersH
     harness.handlers.on_event("Cluster", "ADDED", unreadable("m3"))
     for version, name in enumerate(("m2", "m3", "m4"), start=1):
         harness.bindings.put(Binding.from_manifest(placed_on(name, name, version=version)))
-    assert harness.handlers.cluster_lists.unknown_targets() == {"m4"}
+    assert harness.handlers.cluster_lists.unknown_targets() == ["m4"]
+    assert sorted(harness.clusters.unreadable) == ["m3", "m4"]
     diff = harness.handlers.relist_diff("Cluster")
     diff.add_page([manifests.cluster("m2")])
     assert harness.handlers.cluster_lists.unlisted(diff, 9) == ["m1", "m3", "m4"]
 
 
 def test_a_cluster_that_is_absent_is_not_stored_in_an_older_version(harness: HandlersHarness) -> None:
-    harness.handlers.cluster_lists.absent("m1", 9)
+    harness.handlers.clusters_absent(["m1"], 9)
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=8))
     assert len(harness.clusters) == 0
-    harness.handlers.on_event("Cluster", "ADDED", unreadable("m2", version=10))
-    harness.handlers.cluster_lists.absent("m2", 11)
-    assert list(harness.clusters.unreadable) == ["m2"]
+
+
+def test_a_cluster_that_a_list_lacked_and_that_does_not_exist_is_removed(harness: HandlersHarness) -> None:
+    for version in (1, 10):
+        harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(f"m{version}", version=version))
+    harness.handlers.on_event("Cluster", "ADDED", unreadable("m3"))
+    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m3", version=4))
+    harness.enqueued()
+    harness.handlers.clusters_absent(["m1", "m10", "m3"], 9)
+    assert [cluster.name for cluster in harness.clusters] == ["m10"], "m10 is newer than the list"
+    assert harness.clusters.unreadable == {}.keys()
+    assert harness.sample("cache_repairs_total", kind="Cluster", repair="gone") == 1
+    assert harness.enqueued() == ["web"]
+
+
+def test_no_cluster_is_removed_while_a_list_without_clusters_is_not_confirmed(
+    harness: HandlersHarness,
+) -> None:
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    lists_clusters(harness, 5)
+    harness.handlers.clusters_absent(["m1"], 5)
+    assert [cluster.name for cluster in harness.clusters] == ["m1"]
 
 
 def test_a_list_does_not_enqueue_unplaced_bindings_while_all_clusters_are_known(
@@ -917,3 +963,18 @@ def test_changes_of_clusters_are_logged_with_their_names(
     harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1"))
     texts = [each.getMessage() for each in caplog.records if "event for cluster" in each.getMessage()]
     assert texts == ["Add event for cluster m1", "Delete event for cluster m1"]
+
+
+@pytest.mark.parametrize("event", ["MODIFIED", "DELETED"])
+def test_a_cluster_that_is_deleted_requeues_the_bindings_on_it_that_do_not_select_it(
+    harness: HandlersHarness, event: str
+) -> None:
+    elsewhere = {"clusterAffinity": {"clusterNames": ["m9"]}}
+    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
+    on_it = manifests.binding("on-it", placement=elsewhere, clusters=[{"name": "m1", "replicas": 1}])
+    for manifest in (on_it, manifests.binding("other", placement=elsewhere)):
+        harness.handlers.on_event(RB, "ADDED", manifest)
+    harness.enqueued()
+    changed = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
+    harness.handlers.on_event("Cluster", event, changed)
+    assert harness.enqueued() == ["on-it"]

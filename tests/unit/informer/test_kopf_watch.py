@@ -8,13 +8,13 @@ from typing import Any
 import kopf
 import pytest
 
+from karmada_pyscheduler.client.connection import Credentials
+from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.watch_requests import Event, WatchRequests
+from karmada_pyscheduler.informer import kopf_watch as module
+from karmada_pyscheduler.informer.kopf_watch import KopfWatch
+from karmada_pyscheduler.informer.kopf_watcher import watch_settings
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.client.connection import Credentials
-from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.client.watch_requests import Event, WatchRequests
-from karmada_scheduler.informer import kopf_watch as module
-from karmada_scheduler.informer.kopf_watch import KopfWatch
-from karmada_scheduler.informer.kopf_watcher import watch_settings
 
 
 async def _nothing(*_: object) -> AsyncGenerator[bytes, None]:

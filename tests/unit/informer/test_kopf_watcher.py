@@ -16,8 +16,8 @@ from kopf._core.reactor import orchestration as kopf_orchestration
 from kopf._core.reactor import processing as kopf_processing
 from kopf._core.reactor import queueing as kopf_queueing
 
-from karmada_scheduler.client.karmada import CLUSTERS
-from karmada_scheduler.informer import kopf_watcher
+from karmada_pyscheduler.client.karmada import CLUSTERS
+from karmada_pyscheduler.informer import kopf_watcher
 from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 
 
@@ -34,7 +34,7 @@ def test_no_other_function_of_kopf_is_replaced() -> None:
             kopf_orchestration,
         )
         for name, value in vars(module).items()
-        if getattr(value, "__module__", "").startswith("karmada_scheduler")
+        if getattr(value, "__module__", "").startswith("karmada_pyscheduler")
     }
     assert replaced == {"kopf._core.reactor.queueing.watcher"}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from karmada_scheduler.informer.list_requests import ListRequests
+from karmada_pyscheduler.informer.list_requests import ListRequests
 
 
 async def test_a_request_ends_the_wait_and_is_taken_once() -> None:

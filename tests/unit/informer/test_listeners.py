@@ -1,14 +1,15 @@
-"""What ends the wait of a binding at Permit."""
+"""What ends the wait of a binding at Permit, and which failures enqueue it."""
 
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.informer.listeners import PermitListener, on_failure_of_another, only_assigned
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
-from karmada_scheduler.informer.listeners import PermitListener, only_assigned
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import cluster
 from tests import manifests
@@ -88,3 +89,41 @@ def test_for_a_listener_of_our_bindings_all_others_are_deleted(kind: str) -> Non
     seen: list[object] = []
     only_assigned(lambda old, new: seen.extend((old, new)), ["ours"])(ours, new)
     assert seen == [ours, new if kind == "ours" else None]
+
+
+FAILURE = {"type": "Scheduled", "status": "False", "reason": "SchedulerError", "message": "late"}
+
+
+def with_condition(condition: dict[str, Any]) -> Binding:
+    status = replace(BINDING.status, conditions=(condition,) if condition else ())
+    return replace(BINDING, status=status, spec=replace(BINDING.spec, priority=7))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "is_enqueued"),
+    [
+        pytest.param({}, FAILURE, True, id="a-first-failure"),
+        pytest.param({**FAILURE, "status": "True"}, FAILURE, True, id="after-a-success"),
+        pytest.param({**FAILURE, "message": "before"}, FAILURE, True, id="another-failure"),
+        pytest.param(FAILURE, FAILURE, False, id="the-same-failure"),
+        pytest.param(FAILURE, {**FAILURE, "status": "True"}, False, id="a-success"),
+        pytest.param(FAILURE, {}, False, id="none-any-more"),
+        pytest.param({}, {**FAILURE, "type": "FullyApplied"}, False, id="another-condition"),
+    ],
+)
+@pytest.mark.parametrize("is_own", [False, True])
+def test_a_failure_that_another_process_reports_enqueues_the_binding(
+    before: dict[str, Any], after: dict[str, Any], *, is_enqueued: bool, is_own: bool
+) -> None:
+    enqueued: list[tuple[object, int]] = []
+    listen = on_failure_of_another(lambda *added: enqueued.append(added), lambda _: is_own)
+    listen(with_condition(before), with_condition(after))
+    assert enqueued == [(BINDING.key, 7)] * (is_enqueued and not is_own)
+
+
+def test_a_failure_of_a_new_or_deleted_binding_is_its_own_event() -> None:
+    listen = on_failure_of_another(lambda *_: pytest.fail("enqueued"), lambda _: False)
+    failed = with_condition(FAILURE)
+    listen(None, failed)
+    listen(failed, None)
+    listen(replace(BINDING, uid="another"), failed)

@@ -10,10 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_scheduler.client.karmada import CLUSTERS
-from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.informer import reflector as module
-from karmada_scheduler.informer.reflector import Reflector
+from karmada_pyscheduler.client.karmada import CLUSTERS
+from karmada_pyscheduler.client.watch_requests import WatchRequests
+from karmada_pyscheduler.informer import reflector as module
+from karmada_pyscheduler.informer.reflector import Reflector
 from tests.unit.informer.watch_harness import GONE, until
 
 

@@ -1,17 +1,19 @@
 """Lists: the initial one, and those that repair the cache."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import nullcontext
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager, nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
-from karmada_scheduler.informer.list_requests import ListRequests
-from karmada_scheduler.informer.relist import _REQUEST_PAUSES, Relister
+from karmada_pyscheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
+from karmada_pyscheduler.informer.cluster_lists import ClusterLists
+from karmada_pyscheduler.informer.cluster_reads import SOON_SECONDS, ClusterReads
+from karmada_pyscheduler.informer.list_requests import ListRequests
+from karmada_pyscheduler.informer.relist import _REQUEST_PAUSES, Relister
+from karmada_scheduler.api_error import ApiError
 
 
 class FakeClient:
@@ -24,8 +26,8 @@ class FakeClient:
         self.version = "7"
         self.versions: list[str] = []
         """Versions of the next lists; then ``version``."""
-        self.clusters: dict[str, dict[str, Any] | Exception | None] = {}
-        """The responses to reading clusters by name."""
+        self.clusters: dict[str, Any] = {}
+        """The responses to reading clusters by name: an object, None, an error, or an Event for none."""
         self.read: list[str] = []
         self.on_read: Callable[[], None] = lambda: None
 
@@ -45,10 +47,13 @@ class FakeClient:
     async def get_cluster(self, name: str) -> dict[str, Any] | None:
         self.read.append(name)
         self.on_read()
-        if isinstance(found := self.clusters[name], Exception):
+        found: Any = self.clusters[name]
+        if isinstance(found, asyncio.Event):
+            await found.wait()
+        if isinstance(found, Exception):
             self.clusters[name] = None
             raise found
-        return found
+        return cast("dict[str, Any] | None", found)
 
     async def newest_version(self, resource: Resource) -> str:
         if self.failures:
@@ -56,38 +61,43 @@ class FakeClient:
         return self.versions.pop(0) if self.versions else self.version
 
 
-class FakeClusterLists:
+class FakeClusterLists(ClusterLists):
+    """Lacks the clusters that a test gives it."""
+
     def __init__(self, handlers: "FakeHandlers") -> None:
         self._handlers = handlers
+        self._reads = handlers.cluster_reads
 
-    def unlisted(self, diff: "FakeDiff", version: int) -> list[str]:
+    def unlisted(self, diff: object, version: int) -> list[str]:
         return [*self._handlers.unlisted]
-
-    def absent(self, name: str, version: int) -> None:
-        self._handlers.absent.append((name, version))
 
     def check_empty(self) -> None:
         self._handlers.checked_after.append(len(self._handlers.taken))
 
-    def unknown_targets(self) -> set[str]:
+    def unknown_targets(self) -> list[str]:
         return self._handlers.unknown
 
 
 class FakeHandlers:
     """Records the events that it gets."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.requeuer = SimpleNamespace(deferring_placed=nullcontext)
+        self.cluster_reads = ClusterReads(
+            on_found=lambda found, as_of: self.found.append((found, as_of)),
+            on_absent=self.clusters_absent,
+            clock=clock,
+        )
         self.cluster_lists = FakeClusterLists(self)
         self.absent: list[tuple[str, int]] = []
+        self.found: list[tuple[Any, int]] = []
         self.taken: list[tuple[str, list[Any], str]] = []
         self.newest = {"Cluster": 0, "ResourceBinding": 0}
         self.older = 0
         self.forgotten: list[str] = []
         self.rollbacks: list[tuple[str, int]] = []
         self.unlisted: list[str] = []
-        self.unknown: set[str] = set()
-        self.events: list[tuple[str, str, Any]] = []
+        self.unknown: list[str] = []
         self.kept: list[str] = []
         self.versions: list[int | None] = []
         """The versions of the lists that pages were added for."""
@@ -106,8 +116,8 @@ class FakeHandlers:
     def on_version_rollback(self, kind: str, count: int) -> None:
         self.rollbacks.append((kind, count))
 
-    def on_event(self, kind: str, event: str, manifest: Any) -> None:
-        self.events.append((kind, event, manifest))
+    def clusters_absent(self, names: Iterable[str], as_of: int) -> None:
+        self.absent += [(name, as_of) for name in sorted(names)]
 
     def relist_diff(self, kind: str, *, by_content: bool = False) -> "FakeDiff":
         if by_content:
@@ -141,7 +151,7 @@ class RelisterHarness:
         self.now = 0.0
         self.replaced: list[str] = []
         self.released: list[int] = []
-        self.handlers = FakeHandlers()
+        self.handlers = FakeHandlers(lambda: self.now)
         self.requests = ListRequests()
         self.relister = Relister(
             self.client,  # type: ignore[arg-type]
@@ -162,6 +172,21 @@ class RelisterHarness:
         await asyncio.sleep(0)
         if seconds == 3600:
             await self.period.wait()
+
+    @asynccontextmanager
+    async def reading(self) -> AsyncIterator[None]:
+        task = asyncio.create_task(self.relister.read_clusters())
+        try:
+            yield
+        finally:
+            assert not task.done()
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        async with asyncio.timeout(5):
+            while not reached():
+                await asyncio.sleep(0)
 
     async def run_until(self, reached: Callable[[], bool]) -> None:
         running = asyncio.create_task(self.relister.run(self.replaced.append))
@@ -396,74 +421,68 @@ async def test_a_watch_starts_from_scratch_after_ten_seconds_without_an_api_serv
 
 
 async def test_a_cluster_that_a_list_lacks_stays_if_it_can_be_read() -> None:
+    """It also replaces a deletion before this list, which was of an earlier cluster, or of a lost storage."""
     harness = RelisterHarness()
     harness.handlers.unlisted = ["m1"]
     harness.client.clusters = {"m1": {"name": "m1"}}
-    await harness.relister.list_and_start_version("Cluster")
-    assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}, {"name": "m1"}], "7")]
+    async with harness.reading():
+        await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.found == [({"name": "m1"}, 7)]
+    assert harness.handlers.kept == ["m1"]
 
 
-async def test_a_cluster_that_becomes_known_while_others_are_read_is_read_too() -> None:
+async def test_a_cluster_that_becomes_known_while_others_are_read_stays() -> None:
     """A binding that has it may appear between the list and its end."""
     harness = RelisterHarness()
     harness.handlers.unlisted = ["m1"]
-    harness.client.clusters = {"m1": {"name": "m1"}, "m2": {"name": "m2"}, "m3": None}
-    harness.client.on_read = lambda: harness.handlers.unlisted.extend(
-        name for name in ("m2", "m3") if name not in harness.handlers.unlisted
-    )
-    await harness.relister.list_and_start_version("Cluster")
-    assert harness.client.read == ["m1", "m2", "m3"]
-    ((_, taken, _),) = harness.handlers.taken
-    assert taken[2:] == [{"name": "m1"}, {"name": "m2"}]
-
-
-async def test_a_cluster_that_can_be_read_overrides_a_deletion_before_the_list_that_lacks_it() -> None:
-    """The deletion was of an earlier cluster, or of a lost storage."""
-    harness = RelisterHarness()
-    harness.handlers.unlisted = ["m1"]
-    harness.client.clusters = {"m1": {"name": "m1"}}
-    await harness.relister.list_and_start_version("Cluster")
-    assert harness.handlers.versions == [7, 7, 7]
+    harness.client.clusters = {"m1": None}
+    harness.client.on_read = lambda: harness.handlers.unlisted.append("m2")
+    async with harness.reading():
+        await harness.relister.list_and_start_version("Cluster")
+    assert harness.handlers.kept == ["m2"]
 
 
 async def test_a_cluster_that_a_list_lacks_is_gone_if_the_api_server_reports_so() -> None:
     harness = RelisterHarness()
     harness.handlers.unlisted = ["m1"]
     harness.client.clusters = {"m1": None}
-    await harness.relister.list_and_start_version("Cluster")
-    assert harness.handlers.taken == [("Cluster", [{"page": 1}, {"page": 2}], "7")]
+    async with harness.reading():
+        await harness.relister.list_and_start_version("Cluster")
     assert (harness.client.read, harness.handlers.kept) == (["m1"], [])
-    assert harness.handlers.absent == [("m1", 7)]
 
 
-async def test_a_cluster_that_a_list_lacks_stays_while_it_cannot_be_read(
+async def test_a_cluster_that_a_list_lacks_stays_until_it_can_be_read(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     harness = RelisterHarness()
     harness.handlers.unlisted = ["m1"]
     harness.client.clusters = {"m1": ApiError("forbidden", code=403)}
-    await harness.relister.list_and_start_version("Cluster")
-    assert harness.handlers.kept == ["m1"]
-    harness.client.clusters = {"m1": None}
-    harness.period.clear()
-    harness.client.lists.clear()
-    await harness.run_until(lambda: harness.handlers.absent == [("m1", 7)])
-    assert set(harness.client.lists) == {"Cluster"}
-    assert "A list lacks a Cluster that cannot be read" in caplog.text
+    async with harness.reading():
+        await harness.relister.list_and_start_version("Cluster")
+        assert (harness.handlers.kept, harness.handlers.absent) == (["m1"], [])
+        await harness.until(lambda: bool(harness.handlers.absent))
+    assert harness.handlers.absent == [("m1", 7)]
+    assert "Lists lack Clusters that cannot be read" in caplog.text
 
 
 async def test_the_initial_list_reads_the_clusters_of_bindings_that_it_lacks() -> None:
     harness = RelisterHarness()
-    harness.handlers.unknown = {"m2", "m1"}
+    harness.handlers.unknown = ["m1", "m2"]
     harness.client.clusters = {"m1": {"name": "m1"}, "m2": None}
-    await harness.relister.initial_list()
+    async with harness.reading():
+        await harness.relister.initial_list()
     assert harness.client.read == ["m1", "m2"]
-    assert harness.handlers.events == [("Cluster", "ADDED", {"name": "m1"})]
+    assert harness.handlers.found == [({"name": "m1"}, 7)]
+    assert harness.handlers.absent == [("m2", 7)]
 
 
-async def test_the_initial_list_waits_until_such_a_cluster_can_be_read() -> None:
+@pytest.mark.parametrize("answer", [ApiError("no response"), ApiError("forbidden", code=403), None])
+async def test_the_initial_list_waits_for_no_single_cluster(answer: ApiError | None) -> None:
+    """None: the API server does not answer."""
     harness = RelisterHarness()
-    harness.handlers.unknown = {"m1"}
-    harness.client.clusters = {"m1": ApiError("no response")}
-    await harness.relister.initial_list()
-    assert harness.client.read == ["m1", "m1"]
+    harness.handlers.unknown = ["m1", "m2"]
+    harness.client.clusters = {"m1": answer or asyncio.Event(), "m2": None}
+    async with harness.reading():
+        await harness.relister.initial_list()
+    assert harness.now <= SOON_SECONDS + 1.0, "each sleep of the harness adds to its time"
+    assert harness.handlers.absent == [("m2", 7)]

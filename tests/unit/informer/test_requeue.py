@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.config.options import RetryLimits
-from karmada_scheduler.informer.requeue import Requeuer
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from tests import manifests
 
 KEPT = 16

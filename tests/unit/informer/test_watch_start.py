@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
+from karmada_pyscheduler.client.karmada import CLUSTERS, WATCHED
 from tests.unit.informer.watch_harness import GONE, WatchHarness, api_server, to, touch, until
 
 

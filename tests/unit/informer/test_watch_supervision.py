@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from kopf._core.reactor import inventory
 
-from karmada_scheduler.client.karmada import CLUSTERS, WATCHED
-from karmada_scheduler.informer import kopf_watch as module
-from karmada_scheduler.informer import kopf_watcher
+from karmada_pyscheduler.client.karmada import CLUSTERS, WATCHED
+from karmada_pyscheduler.informer import kopf_watch as module
+from karmada_pyscheduler.informer import kopf_watcher
 from tests.fake_apiserver import status
 from tests.unit.informer.watch_harness import WatchHarness, api_server, to, touch, until
 

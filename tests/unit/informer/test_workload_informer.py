@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.client.metadata import KindName, NotServedError, ServedResource
+from karmada_pyscheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.metadata import KindName, NotServedError, ServedResource
-from karmada_scheduler.informer.workloads import NotSynced, WorkloadInformer
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.testing import BindingBuilder, binding
 
 DEPLOYMENT = KindName("apps/v1", "Deployment")

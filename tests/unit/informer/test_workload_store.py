@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from karmada_pyscheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, OwnerReference, Workload
-from karmada_scheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
 
 WEB: Name = ("default", "web")
 

@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.identity import Identity
+from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.login import Login
+from karmada_pyscheduler.client.watch_requests import WatchRequests
+from karmada_pyscheduler.informer.kopf_watch import KopfWatch
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.identity import Identity
-from karmada_scheduler.client.karmada import WATCHED
-from karmada_scheduler.client.login import Login
-from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.informer.kopf_watch import KopfWatch
 from tests.fake_apiserver import FakeApiServer, cluster
 
 BEFORE = 6

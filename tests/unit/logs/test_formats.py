@@ -6,7 +6,7 @@ import logging
 import pytest
 
 from karmada_scheduler import logs
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 
 
 def record(

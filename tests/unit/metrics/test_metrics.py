@@ -4,10 +4,10 @@ import re
 
 import pytest
 
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.config.options import RetryLimits
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 UPSTREAM = {
     "karmada_scheduler_schedule_attempts_total": {"result", "schedule_type"},

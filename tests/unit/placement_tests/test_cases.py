@@ -63,6 +63,23 @@ def test_an_expectation_that_is_wrong_fails_with_what_there_is(
     assert shown in found.out
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "warning"),
+    [
+        ("  placement:\n", "  placment: {}\n  placement:\n", "FieldUnknown: spec.placment"),
+        ("{tier: prod}", "{tier: prd}", "LabelValueUnknown: spec.placement.clusterAffinity.labelSelector"),
+    ],
+)
+def test_what_plan_warns_of_in_a_policy_is_a_warning_of_its_workloads_and_a_note(
+    tmp_path: Path, before: str, after: str, warning: str
+) -> None:
+    files = {"policy.yaml": POLICY.replace(before, after)}
+    for expect, status in (("{warnings: none}", 1), (f"{{warnings: ['{warning}']}}", 0)):
+        found = ran(tmp_path, with_cases(case(f"shop/web: {expect}")), files=files)
+        assert found.status == status
+        assert f"note: PropagationPolicy/shop/web: {warning}" in " ".join(found.out.split())
+
+
 def test_a_failure_shows_the_steps_of_the_decision_and_the_command_that_says_more(tmp_path: Path) -> None:
     found = ran_case(tmp_path, "shop/web: {replicas: 5}")
     assert "FILTER  3 -> 2" in found.out
@@ -133,7 +150,7 @@ THREE = {
 EXPECT_THREE = case(
     "shop/one: {replicas: 3}\nshop/two: {replicas: 3}\nshop/last: {replicas: 10, that: placed.size() == 1}"
 )
-ROOM = """\
+CAPACITY = """\
 fleet:
   clusters:
     a: {labels: {tier: prod}, room: {cpu: 12}}
@@ -180,13 +197,13 @@ class TestTheUid:
         assert "it depends on the uid of the template" in found.out
 
     def test_of_two_templates_is_combined_where_decisions_see_each_other(self, tmp_path: Path) -> None:
-        found = ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + ROOM + SEES_OTHERS), files=THREE)
+        found = ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + CAPACITY + SEES_OTHERS), files=THREE)
         assert found.status == 1
         why = "it depends on the uids of Deployment/shop/one, Deployment/shop/two; placed.size() is 2"
         assert why in " ".join(found.out.split())
 
     def test_is_not_combined_where_they_do_not(self, tmp_path: Path) -> None:
-        assert ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + ROOM), files=THREE).status == 0
+        assert ran(tmp_path, with_cases(EXPECT_THREE, begin=HEAD + CAPACITY), files=THREE).status == 0
 
 
 class TestSteps:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
@@ -61,23 +60,6 @@ def test_equal_inputs_give_equal_files(folder: Path) -> None:
     made(folder, "two")
     for name in ("fleet.yaml", "workloads.yaml", "placements_test.yaml"):
         assert (folder / "one" / name).read_bytes() == (folder / "two" / name).read_bytes()
-
-
-def test_without_names_the_same_cases_pass(folder: Path) -> None:
-    made(folder, "named")
-    found = made(folder, "numbered", "--anonymise")
-    assert (found.status, found.err) == (0, "")
-    assert run("test", str(folder / "numbered")).status == 0
-    written = {each.name: each.read_text() for each in (folder / "numbered").iterdir()}
-    assert [*sorted(written)] == ["fleet.yaml", "placements_test.yaml", "policies.yaml", "workloads.yaml"]
-    for word in ("shop", "web", "prod", "tier", "team", "r1", "lost"):
-        assert not re.search(rf"\b{word}\b", "".join(written.values())), word
-    named, numbered = (
-        yaml.safe_load((folder / each / "placements_test.yaml").read_text())["cases"][0]["expect"]
-        for each in ("named", "numbered")
-    )
-    [of_names], [of_numbers] = named.values(), numbered.values()
-    assert [*of_numbers["clusters"].values()] == [*of_names["clusters"].values()]
 
 
 def test_what_depends_on_the_uid_is_expected_by_name(folder: Path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from karmada_advisor.claims.quota import read_quota
-from karmada_advisor.explain.model import Target
-from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.inputs import PlanInputs
-from karmada_advisor.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.plan.model import BindingPlan, Effect, Plan
-from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.result import make_plan
+from karmada_advisor.state.model import Target
+from karmada_advisor.state.quota import read_quota
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.inputs import PlanInputs
+from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
+from karmada_advisor.whatif.plan.model import BindingPlan, Effect, Plan
+from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects, Workloads

@@ -14,7 +14,7 @@ import pytest
 
 from karmada_advisor.cli import plan
 from karmada_advisor.cli.flags.plan import make_parser
-from karmada_advisor.plan.model import Plan
+from karmada_advisor.whatif.plan.model import Plan
 from karmada_scheduler import command
 from tests.commands import Ran
 from tests.unit.plan import fleet
@@ -50,7 +50,7 @@ def plans(files: list[str]) -> Callable[[tuple[str, ...]], Plan]:
 def planned(files: Sequence[str], flags: Sequence[str]) -> Plan:
     """Return the plan that the command makes of flags, with files next to those of the fleet."""
     with contextlib.chdir(Path(files[1]).parent), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plan, "now", lambda: NOW)
+        patch.setattr("karmada_advisor.whatif.plan.answer.now", lambda: NOW)
         found, problems = plan.plan_of(make_parser().parse_args([*files, *flags]))
     assert problems == []
     return found
@@ -90,7 +90,7 @@ def mistaken(folder: Path) -> None:
 @pytest.fixture
 def run(files: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run ``plan`` on the fleet; with ``of`` on other files."""
-    monkeypatch.setattr("karmada_advisor.cli.plan.now", lambda: NOW)
+    monkeypatch.setattr("karmada_advisor.whatif.plan.answer.now", lambda: NOW)
     monkeypatch.chdir(Path(files[1]).parent)
 
     def run_(*flags: str, of: list[str] | None = None) -> Ran:

@@ -9,7 +9,7 @@ from typing import Any
 
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.run_sync import run_sync
+from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, framework, snapshot

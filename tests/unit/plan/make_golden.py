@@ -6,8 +6,7 @@ import tempfile
 from pathlib import Path
 
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.plan_markdown import plan_markdown
-from karmada_advisor.views.plan_text import plan_text
+from karmada_advisor.views.plan_text import plan_markdown, plan_text
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import edited, mistaken, planned
 from tests.unit.plan.test_command import CHANGES, GOLDEN, SHORT, STYLES

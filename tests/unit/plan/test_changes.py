@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.cluster_edits import UNSCHEDULABLE
-from karmada_advisor.plan.fingerprint import fingerprint
-from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
+from karmada_advisor.whatif.plan.fingerprint import fingerprint
+from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.stored import ChangeError
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.fleet import policy
@@ -150,7 +150,9 @@ def test_an_override_policy_is_not_read() -> None:
     made = draft()
     made.put({"kind": "OverridePolicy", "metadata": {"name": "o"}})
     assert made.shown == []
-    assert made.notes == ["OverridePolicy o is not read: it changes no placement"]
+    assert made.notes == [
+        "OverridePolicy o is not read: what it does to replicas and placements is not judged"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -292,3 +294,34 @@ def test_a_new_policy_gets_an_id_and_keeps_one_that_it_has() -> None:
     assert identifier
     made.put({**OF_SHOP, "spec": {**OF_SHOP["spec"], "priority": 3}})
     assert (made.after.policies or {})[key]["metadata"]["labels"] == stored["metadata"]["labels"]
+
+
+def rebalancer(created: str = "", **status: Any) -> dict[str, Any]:
+    metadata = {"name": "r", **({"creationTimestamp": created} if created else {})}
+    workload = {"apiVersion": "apps/v1", "kind": "Deployment", "namespace": "shop", "name": "web"}
+    done = {"observedWorkloads": [{"workload": workload, **status}]} if status else {}
+    spec = {"workloads": [workload]}
+    return {"kind": "WorkloadRebalancer", "metadata": metadata, "spec": spec, "status": done}
+
+
+@pytest.mark.parametrize(
+    ("written", "is_asked", "note"),
+    [
+        (rebalancer(), True, ""),
+        (rebalancer("2026-11-03T00:00:00Z"), True, ""),
+        (rebalancer("2026-11-01T00:00:00Z"), False, "is older than the last scheduling of 1 binding"),
+        (rebalancer("2026-11-03T00:00:00Z", result="Successful"), False, "done by it already: 1 workload"),
+        (rebalancer("2026-11-03T00:00:00Z", result="Failed"), True, ""),
+    ],
+    ids=["new", "created since", "older", "done", "failed"],
+)
+def test_a_workload_rebalancer_acts_once_and_from_its_creation_on(
+    written: dict[str, Any], is_asked: bool, note: str
+) -> None:
+    made = draft()
+    [(key, stored)] = made.after.bindings.items()
+    made.after.bindings[key] = {**stored, "status": {"lastScheduledTime": "2026-11-02T00:00:00Z"}}
+    made.put(written)
+    assert ("rescheduleTriggeredAt" in made.after.bindings[key]["spec"]) == is_asked
+    assert note in "; ".join(made.notes)
+    assert bool(made.notes) == bool(note)

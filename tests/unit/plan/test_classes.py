@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from karmada_advisor.plan.model import ClaimChange, Effect
+import pytest
+
+from karmada_advisor.views.plan_text import plan_text
+from karmada_advisor.views.text import Style
+from karmada_advisor.whatif.plan.model import ClaimChange, Effect
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.plan.asking import effects, gate, only, placement, plan_of
 from tests.unit.plan.fleet import claimed, policy, selector
@@ -290,3 +294,31 @@ def test_a_template_without_labels_that_are_known_keeps_its_policy() -> None:
         policies=[before],
     )
     assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.KEPT)
+
+
+def test_a_reschedule_that_was_requested_while_no_policy_claimed_the_binding_happens_when_one_does() -> None:
+    """Events of a binding that no policy claims concern no scheduler, so the request is no drift either."""
+    made = binding("web").replicas(4, cpu=1).placement({"replicaScheduling": DYNAMIC})
+    waiting = settled(made, m1=4).reschedule_triggered("2026-11-22T11:00:00Z").manifest()
+    del waiting["metadata"]["labels"]
+    adopting = policy_p()
+    adopting["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
+    plan = plan_of(clusters, [waiting], lambda draft: draft.put(adopting), policies=[])
+    assert (only(plan).effect, only(plan).claim, plan.drift) == (Effect.MOVED, ClaimChange.ADOPTED, ())
+    assert placement(only(plan).after) == {"m1": 2, "m2": 2}
+
+
+@pytest.mark.parametrize("replicas", [4, 0])
+def test_what_has_no_cluster_before_and_after_is_unchanged_and_pending(replicas: int) -> None:
+    lost = web("lost", replicas, clusterAffinity={"clusterNames": ["m9"]})
+    lost.condition(type="Scheduled", status="False", reason="NoClusterFit")
+    follower = binding("settings").placement(None)
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), lost, follower],
+        lambda draft: draft.cordon("m1"),
+    )
+    assert (plan.counts["unchanged"], plan.counts["pending"]) == (3, 1)
+    assert not plan.violates(frozenset({"unplaced"}))
+    assert "2 bindings keep their placement, 1 stays without a cluster" in plan_text(plan, Style())

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.change_model import ChangeShown, FieldChange
-from karmada_advisor.plan.differences import changed_fields
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.plan_changes import change_lines, field_line
+from karmada_advisor.views.plan_changes import change_lines, field_texts
+from karmada_advisor.views.text import Style, lines
+from karmada_advisor.whatif.plan.change_model import ChangeShown, FieldChange
+from karmada_advisor.whatif.plan.differences import changed_fields
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:
@@ -92,26 +92,30 @@ def test_a_label_with_dots_stands_in_brackets() -> None:
     assert str(found) == "metadata.labels[a.io/b]: 1 -> 2"
 
 
+def shown(change: ChangeShown, style: Style) -> list[str]:
+    return [*lines(change_lines(change, style), style)]
+
+
 @pytest.mark.parametrize("width", [40, 80, 100, 200])
 def test_the_difference_is_never_cut_off(width: int) -> None:
     long = "x" * 500
     field = FieldChange("spec.resourceSelectors[0].name", f"{long}-many-{long}", f"{long}-mny-{long}")
-    text = "\n".join(change_lines(ChangeShown("~", "PropagationPolicy/p", "", (field,)), Style(width)))
+    text = "\n".join(shown(ChangeShown("~", "PropagationPolicy/p", "", (field,)), Style(width)))
     assert "-many-" in text
     assert "-mny-" in text
-    assert "-many-" in field_line(field)
-    assert long not in field_line(field)
+    assert "-many-" in field_texts(field)[1]
+    assert long not in field_texts(field)
 
 
 def test_many_fields_are_counted_and_shown_with_all() -> None:
     fields = tuple(FieldChange(f"spec.f{number}", number, -number) for number in range(1, 12))
     change = ChangeShown("~", "PropagationPolicy/p", "", fields)
-    assert [*change_lines(change, Style())][-1] == "      and 3 more fields (--all)"
-    assert [*change_lines(change, Style(unfolded=True))][-1] == "      spec.f11: 11 -> -11"
+    assert shown(change, Style())[-1] == "      and 3 more fields (--all)"
+    assert shown(change, Style(unfolded=True))[-1] == "      spec.f11: 11 -> -11"
 
 
 def test_a_hostile_value_cannot_leave_its_line() -> None:
     field = FieldChange("spec.a\x1b[31m", "x\n+ y", "\x1b[2J")
-    text = "\n".join(change_lines(ChangeShown("~", "Cluster/m1", "", (field,)), Style()))
+    text = "\n".join(shown(ChangeShown("~", "Cluster/m1", "", (field,)), Style()))
     assert "\x1b" not in text
     assert len(text.splitlines()) == 2

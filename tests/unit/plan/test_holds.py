@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.model import Effect, Plan, PlanHeldBy
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.state.stored import foreign_refusals
 from karmada_advisor.views.plan_words import rows
+from karmada_advisor.whatif.plan.model import Effect, Plan, PlanHeldBy
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of
 from tests.unit.plan.test_classes import SPREAD, settled, web
@@ -184,6 +184,7 @@ def test_a_refusal_by_the_filters_of_karmada_is_drift_if_they_would_pass_now() -
             "0/3 clusters are available: 1 cluster(s) did not have region property, 2 no licence.",
             "2 no licence",
         ),
+        ("0/1 clusters are available: 1 ResourceBindingIndexer is nil.", ""),
         ("0/0 clusters are available: .", ""),
         ("something else", ""),
         ("", ""),

@@ -86,6 +86,84 @@ def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_list
     assert {request.verb for request in server.requests} == {"GET", "LIST"}
 
 
+NEW = {
+    "apiVersion": "apps/v1",
+    "kind": "Deployment",
+    "metadata": {"namespace": "default", "name": "new", "uid": "uid-new"},
+    "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "c"}]}}},
+}
+CUSTOMIZATION = {
+    "kind": "ResourceInterpreterCustomization",
+    "metadata": {"name": "twice"},
+    "spec": {
+        "target": {"apiVersion": "apps/v1", "kind": "Deployment"},
+        "customizations": {"replicaResource": {"luaScript": "..."}},
+    },
+}
+
+
+def serve_the_new_deployment(server: FakeApiServer, *customizations: dict[str, Any]) -> None:
+    kinds = {
+        "resources": [
+            {"name": "deployments", "kind": "Deployment", "namespaced": True, "verbs": ["list", "watch"]}
+        ]
+    }
+    for path, body in (
+        ("/apis/apps/v1$", kinds),
+        ("/deployments$", {"items": [{"metadata": NEW["metadata"]}], "metadata": {"resourceVersion": "1"}}),
+        ("/deployments/new$", NEW),
+        ("interpretercustomizations$", {"items": customizations, "metadata": {"resourceVersion": "1"}}),
+    ):
+        server.fault(path=path, answer=Answer(body=json.dumps(body).encode()))
+
+
+@pytest.mark.parametrize("selected", [{"name": "new"}, {}], ids=["by name", "all"])
+def test_a_template_without_a_binding_is_read_for_its_replicas(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str], selected: dict[str, str]
+) -> None:
+    serve_the_new_deployment(server)
+    claiming = policy("q")
+    claiming["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment", **selected}]
+    (tmp_path / "q.yaml").write_text(json.dumps(claiming))
+
+    assert plan(server, tmp_path, "-f", str(tmp_path / "q.yaml"), "-o", "json") == 0
+
+    placed = [row for row in json.loads(capsys.readouterr().out)["bindings"] if row["effect"] == "placed"]
+    assert [target["replicas"] for row in placed for target in row["after"]] == [3, 3]
+
+
+@pytest.mark.parametrize("flags", [["-f", "new.yaml"], ["--scale", "default/web=5"]], ids=["new", "scaled"])
+def test_replicas_that_a_customization_of_the_interpreter_counts_are_not_judged(
+    server: FakeApiServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    serve_the_new_deployment(server, CUSTOMIZATION)
+    (tmp_path / "new.yaml").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NEW]}))
+    monkeypatch.chdir(tmp_path)
+
+    assert plan(server, tmp_path, *flags, "-o", "json") in {0, 1}
+
+    found = json.loads(capsys.readouterr().out)
+    assert "ResourceInterpreterCustomization twice counts the replicas" in " ".join(found["notes"])
+    assert not [row for row in found["bindings"] if row["name"] == "new-deployment"]
+
+
+def test_customizations_that_may_not_be_read_are_named(
+    server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.fault(
+        path="interpretercustomizations", answer=status(403, "Forbidden", "customizations are forbidden")
+    )
+
+    assert plan(server, tmp_path, "--scale", "default/web=5", "-o", "json") in {0, 1}
+
+    notes = " ".join(json.loads(capsys.readouterr().out)["notes"])
+    assert "whether a ResourceInterpreterCustomization counts replicas otherwise is not known" in notes
+
+
 def test_policies_that_may_not_be_read_are_a_warning(
     server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

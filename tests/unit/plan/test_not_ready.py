@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.model import Effect
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.model import Effect
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of
 from tests.unit.plan.test_classes import settled, web

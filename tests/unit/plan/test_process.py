@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.sources import process_http
+from karmada_advisor.fleet import process_http
 from karmada_scheduler.testing import BindingBuilder, cluster
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import Run
@@ -82,20 +82,27 @@ def test_with_the_code_of_its_plugins_the_plan_decides_as_the_process_does(
     assert fields["counts"]["unplaced"] == 1
 
 
-def test_bindings_of_other_schedulers_are_counted_and_not_decided(
+def test_bindings_of_other_schedulers_are_decided_by_their_rules_or_not_judged(
     run: Run, running: dict[str, Any], tmp_path: Path
 ) -> None:
     running["profiles"] = [{"schedulerName": "my-scheduler"}]
     running["schedulerName"] = "my-scheduler"
-    of = files(tmp_path, settled(web("a").scheduler("my-scheduler"), m1=4), settled(web("b"), m1=4))
-
-    fields = run("--without", "m1", "--from", URL, "-o", "json", "--fail-on", "none", of=of).fields
-
-    assert fields["counts"]["moved"] == 1
-    assert any(
-        each.startswith("bindings of other schedulers are not decided: default-scheduler 1")
-        for each in fields["notes"]
+    of = files(
+        tmp_path,
+        settled(web("a").scheduler("my-scheduler"), m1=4),
+        settled(web("b"), m1=4),
+        settled(web("c").scheduler("third"), m1=4),
     )
+
+    ran = run("--without", "m1", "--from", URL, "-o", "json", of=of)
+
+    assert (ran.status, ran.fields["counts"]["moved"], ran.fields["counts"]["not-judged"]) == (1, 2, 1)
+    assert ran.fields["counts"]["unchanged"] == 0
+    assert [each["message"] for each in ran.fields["failures"]] == [
+        "decided by third, whose plugins are not known here: --from"
+    ]
+    assert any("rules of a stock karmada-scheduler" in note for note in ran.fields["notes"])
+    assert "2 moved, 0 unplaced, 0 stuck, 1 not judged." in run("--without", "m1", "--from", URL, of=of).out
 
 
 def test_an_upgrade_is_planned_from_the_decisions_of_the_process_to_the_new_ones(

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from karmada_advisor.explain.model import Stage
-from karmada_advisor.plan.model import Plan
-from karmada_advisor.views.layout import Style
-from karmada_advisor.views.plan_markdown import plan_markdown
-from karmada_advisor.views.plan_text import plan_text
+from karmada_advisor.views.plan_text import plan_markdown, plan_text
+from karmada_advisor.views.text import Style
+from karmada_advisor.whatif.plan.model import Plan
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import plan_of
 from tests.unit.plan.fleet import policy
@@ -39,10 +38,12 @@ def test_the_text_says_that_a_deleted_cluster_stays_and_why() -> None:
 def test_markdown_says_that_a_deleted_cluster_stays_and_why() -> None:
     markdown = plan_markdown(blocked())
 
-    assert markdown.startswith("### Scheduling plan: nobody would decide about 1 binding\n")
-    assert "> **blocked**: `Cluster/m1 stays Terminating while 2 bindings are on it;" in markdown
-    assert "> - `default/s-deployment   held: scheduling is suspended (spec.suspension)`" in markdown
-    assert "> **1 binding** stays as it is, and nobody decides about it: `no scheduler" in markdown
+    assert markdown.startswith(
+        "### Plan: 0 moved, 0 unplaced, 0 stuck, 1 held, 1 undecided; 1 deletion blocked\n"
+    )
+    assert "> [!WARNING]\n> **blocked:** Cluster/m1 stays Terminating while 2 bindings are on it;" in markdown
+    assert "- default/s-deployment \u00b7 held: scheduling is suspended (spec.suspension)" in markdown
+    assert "> [!WARNING]\n> **undecided:** 1 binding" in markdown
 
 
 def test_a_refusal_of_a_quota_is_shown_once_with_what_it_allows() -> None:
@@ -67,7 +68,7 @@ def test_warnings_come_before_the_classes_and_in_the_summary() -> None:
         "unchanged"
     )
     assert text.endswith("; 1 warning.\n")
-    assert "> - `ClusterUnknown: ClusterPropagationPolicy/p: " in plan_markdown(plan)
+    assert "> **warning:** ClusterUnknown: ClusterPropagationPolicy/p: " in plan_markdown(plan)
 
 
 def test_a_plan_that_moves_nothing_still_shows_its_warnings() -> None:
@@ -80,7 +81,7 @@ def test_a_plan_that_moves_nothing_still_shows_its_warnings() -> None:
     text = plan_text(plan, Style(200))
     assert "! warning: ClusterUnknown" in text
     assert text.endswith("No changes, 1 warning. 0 bindings keep their placement.\n")
-    assert plan_markdown(plan).startswith("### Scheduling plan: no changes, 1 warning\n")
+    assert plan_markdown(plan).startswith("### Plan: 0 moved, 0 unplaced, 0 stuck; 1 warning\n")
 
 
 def test_many_warnings_are_counted_and_shown_with_all() -> None:
@@ -115,7 +116,7 @@ def test_released_and_adopted_bindings_are_named_with_the_policy_that_they_leave
     assert "  released by ClusterPropagationPolicy p: no policy claims them any more" in text
     assert "    default/api-deployment\n" in text
     assert "; 1 adopted; 1 released." in text
-    assert "`default/api-deployment`" in plan_markdown(plan)
+    assert "\n  - default/api-deployment\n" in plan_markdown(plan)
 
 
 def test_the_first_cause_of_a_failure_is_that_of_the_filter() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.plan.model import Plan, PlanWarning
 from karmada_advisor.state.schedulers import schedulers_of
+from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
+from karmada_advisor.whatif.plan.model import Plan, PlanWarning
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import plan_of
 from tests.unit.plan.fleet import policy
@@ -72,7 +72,7 @@ def test_a_policy_that_is_right_has_no_warnings() -> None:
                     "weightPreference": {
                         "staticWeightList": [
                             {"targetCluster": {"clusterNames": ["sim-1"]}, "weight": 1},
-                            {"targetCluster": {"clusterNames": ["zzz"]}, "weight": 2},
+                            {"targetCluster": {"clusterNames": ["sim-2", "zzz"]}, "weight": 2},
                         ]
                     },
                 }
@@ -121,6 +121,40 @@ def test_a_policy_that_is_right_has_no_warnings() -> None:
             "FieldKeyUnknown",
             "placement.clusterAffinity.fieldSelector",
             "clusters have no field regions to select by, only provider, region, zone; did you mean region?",
+        ),
+        (
+            {"clusterAffinity": {"fieldSelector": {"matchExpressions": [
+                {"key": "region", "operator": "NotInn", "values": ["nowhere"]}
+            ]}}},
+            "ExpressionInvalid",
+            "placement.clusterAffinity.fieldSelector",
+            "region NotInn [nowhere] is no valid expression: decisions end with an error; did you mean NotIn?",
+        ),
+        (
+            {"clusterAffinity": {"labelSelector": {"matchExpressions": [
+                {"key": "tier", "operator": "Prefix", "values": ["nowhere"]}
+            ]}}},
+            "ExpressionInvalid",
+            "placement.clusterAffinity.labelSelector",
+            "tier Prefix [nowhere] is no valid expression: decisions end with an error",
+        ),
+        (
+            {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "not a value"}}}},
+            "ExpressionInvalid",
+            "placement.clusterAffinity.labelSelector",
+            "tier In [not a value] is no valid expression: decisions end with an error",
+        ),
+        (
+            {"clusterTolerations": [{"operator": "Exists"}, {"operator": "Exist"}]},
+            "ExpressionInvalid",
+            "placement.clusterTolerations[1].operator",
+            "Exist is no valid expression: decisions end with an error; did you mean Exists?",
+        ),
+        (
+            {"clusterTolerations": [{"operator": "Exists", "effect": "NoExecution"}]},
+            "ExpressionInvalid",
+            "placement.clusterTolerations[0].effect",
+            "NoExecution is no valid expression: decisions end with an error; did you mean NoExecute?",
         ),
         (
             {"clusterAffinity": {"labelSelector": {"matchLabels": {"teir": "prod"}}}},
@@ -178,11 +212,81 @@ def test_a_toleration_is_a_warning_only_if_a_taint_is_much_like_it() -> None:
     assert found(key="dedicated", operator="Exists") == []
     assert found(key="maintenance", operator="Exists") == []
     assert found(key="dedicatd", operator="Exists")[0][2] == (
-        "no cluster has the taint dedicatd; did you mean dedicated?"
+        "no cluster has a taint that it tolerates; dedicated=batch:NoSchedule differs in its key"
     )
-    assert found(key="dedicated", operator="Equal", value="bach")[0][2] == (
-        "no cluster has the taint dedicated=bach; did you mean batch?"
+    assert found(key="dedicated", operator="Equal", value="bach")[0][2].endswith("differs in its value")
+    assert found(key="dedicated", operator="Exists", effect="NoExecute")[0][2].endswith(
+        "differs in its effect"
     )
+
+
+@pytest.mark.parametrize(("effect", "codes"), [("NoExecute", ["TolerationEnds"]), ("NoSchedule", [])])
+def test_a_taint_that_evicts_and_is_tolerated_for_a_time_is_a_warning(effect: str, codes: list[str]) -> None:
+    tainted = [*FLEET, cluster("sim-3").region("eu-west").taint(f"maintenance:{effect}")]
+    edited = placed(clusterTolerations=[{"key": "maintenance", "operator": "Exists", "tolerationSeconds": 0}])
+    plan = plan_of(
+        tainted, [], lambda draft: draft.put(edited), policies=[], templates_known=TemplatesKnown()
+    )
+    assert [warning.code for warning in plan.warnings] == codes
+
+
+def weighted(*names: str, **fields: Any) -> dict[str, Any]:
+    weights = [{"targetCluster": {"clusterNames": [name]}, "weight": 1} for name in names]
+    scheduling = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"staticWeightList": weights},
+    }
+    return placed(replicaScheduling=scheduling, **fields)
+
+
+@pytest.mark.parametrize(
+    ("edited", "codes"),
+    [
+        (weighted("sim-1", "sim-2"), []),
+        (weighted("sim-1"), ["WeightMissing"]),
+        (weighted("sim-1", "sim-2", clusterAffinity={"clusterNames": ["sim-1"]}), ["WeightUnused"]),
+        (weighted("sim-1", clusterAffinity={"clusterNames": ["sim-1"]}), []),
+        (
+            weighted(
+                "sim-1",
+                "sim-2",
+                spreadConstraints=[{"spreadByField": "cluster", "maxGroups": 1, "minGroups": 1}],
+            ),
+            ["SpreadIgnored"],
+        ),
+    ],
+    ids=[
+        "each has one",
+        "one has none",
+        "outside of the affinity",
+        "the affinity only",
+        "a spread constraint",
+    ],
+)
+def test_weights_that_do_something_else_than_they_seem_to_are_warnings(
+    edited: dict[str, Any], codes: list[str]
+) -> None:
+    assert [warning.code for warning in warned(edited)] == codes
+
+
+def test_a_field_of_another_level_is_named_with_its_level() -> None:
+    edited = {**placed(), "failover": {}}
+    [warning] = warned(edited)
+    assert (warning.field, warning.nearest) == ("failover", "spec.failover")
+
+
+def test_a_label_that_is_a_field_of_clusters_is_named_as_one() -> None:
+    [warning] = warned(placed(clusterAffinity={"labelSelector": {"matchLabels": {"region": "eu-west"}}}))[:1]
+    assert (warning.code, warning.nearest) == ("LabelUnknown", "fieldSelector")
+
+
+def test_a_cluster_whose_dispatching_is_suspended_and_that_does_not_exist_is_a_warning() -> None:
+    edited = placed()
+    edited["spec"]["suspension"] = {"dispatchingOnClusters": {"clusterNames": ["sim-1", "sim-9"]}}
+    assert [(warning.code, warning.text.partition(";")[0]) for warning in warned(edited)] == [
+        ("ClusterUnknown", "no cluster is named sim-9")
+    ]
 
 
 def test_a_cluster_that_the_change_deletes_is_named_in_no_policy_without_a_warning() -> None:
@@ -344,3 +448,17 @@ def test_a_policy_that_claims_nothing_of_what_it_selects_is_a_warning() -> None:
             "it claims nothing: what it selects stays with ClusterPropagationPolicy p",
         )
     ]
+
+
+@pytest.mark.parametrize(
+    ("kind", "version"), [("Namespace", "v1"), ("ClusterRole", "rbac.authorization.k8s.io/v1")]
+)
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_policy_of_a_namespace_selects_no_cluster_scoped_kind(
+    kind: str, version: str, *, is_known: bool
+) -> None:
+    edited = policy_p()
+    edited |= {"kind": "PropagationPolicy", "metadata": {"namespace": "shop", "name": "p"}}
+    edited["spec"]["resourceSelectors"] = [{"apiVersion": version, "kind": kind, "name": "pay"}]
+    [warning] = warned(edited, templates_known=TemplatesKnown(all=is_known))
+    assert (warning.code, warning.nearest) == ("SelectorMatchesNothing", "ClusterPropagationPolicy")

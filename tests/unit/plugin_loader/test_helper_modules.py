@@ -10,7 +10,7 @@ import pytest
 
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler_plugins.registry import in_tree
 from tests.unit.plugin_loader.conftest import Write, source
@@ -23,9 +23,7 @@ def user(name: str, statement: str = "from ._prices import price, seen") -> str:
 
 
 def setup_of(folder: Path) -> PluginSetup:
-    return PluginSetup(
-        in_tree(FeatureGates()), handle_for=DetachedHandle, directories=[folder], packages=list
-    )
+    return PluginSetup(in_tree(FeatureGates()), handle_for=PluginHandle, directories=[folder], packages=list)
 
 
 def plugin(setup: PluginSetup, name: str) -> Any:

@@ -12,18 +12,18 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.plugin_loader import manager
+from karmada_pyscheduler.plugin_loader.handle import HandleBackend
+from karmada_pyscheduler.plugin_loader.manager import PluginManager
 from karmada_scheduler.config.options import LeaderElection, Options
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError, SigalrmTimeout
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.plugin_loader import manager
-from karmada_scheduler.plugin_loader.handle import HandleBackend
-from karmada_scheduler.plugin_loader.manager import PluginManager
 from tests.unit.plugin_loader.conftest import Write, source
 
 Make = Callable[..., PluginManager]

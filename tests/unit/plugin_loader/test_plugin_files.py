@@ -45,7 +45,7 @@ def test_classes_with_a_name_and_an_extension_point_are_plugins_in_the_order_of_
 
 def test_imported_and_private_classes_are_no_plugins() -> None:
     text = (
-        "from karmada_scheduler_plugins.cluster_locality import ClusterLocality\n"
+        "from karmada_scheduler_plugins.default_plugins import ClusterLocality\n"
         + source("Cost")
         + "class _Base:\n    name = 'Base'\n    def score(self, context): return 0\n"
         + "class Abstract(__import__('abc').ABC):\n    name = 'Abstract'\n"

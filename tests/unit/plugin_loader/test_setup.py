@@ -14,7 +14,7 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.handle import DetachedHandle
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
@@ -36,7 +36,7 @@ def make(folder: Path) -> Make:
     def make(**kwargs: Any) -> PluginSetup:
         return PluginSetup(
             in_tree(FeatureGates()),
-            handle_for=DetachedHandle,
+            handle_for=PluginHandle,
             **{"packages": list, "directories": [folder], **kwargs},
         )
 
@@ -321,7 +321,7 @@ def test_a_deleted_directory_is_logged_once(
 
 
 def test_without_a_directory_reload_does_nothing() -> None:
-    setup = PluginSetup(in_tree(FeatureGates()), handle_for=DetachedHandle, packages=list)
+    setup = PluginSetup(in_tree(FeatureGates()), handle_for=PluginHandle, packages=list)
     setup.start()
     assert setup.reload() is None
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, Result
 from karmada_scheduler.testing import make
-from karmada_scheduler_plugins._fail_back_args import FailBackArgs
+from karmada_scheduler_plugins._returns import FailBackArgs
 from karmada_scheduler_plugins.fail_back import FailBack
 from tests import manifests
 from tests.unit.fakes import CONFLICT
@@ -357,6 +357,8 @@ async def test_the_time_at_which_a_binding_left_stays_when_it_moves_on() -> None
 
 async def test_a_graceful_return_keeps_the_old_copy_and_is_counted_as_a_move() -> None:
     fleet = await on_backup(guard={"graceful": {"enabled": True}})
+    healthy = {"clusterName": "m2", "applied": True, "health": "Healthy"}
+    fleet.server.change("web", status=True, aggregatedStatus=[healthy])
     await fleet.check(WAIT)
     spec = fleet.server.stored["web"]["spec"]
     (task,) = spec["gracefulEvictionTasks"]

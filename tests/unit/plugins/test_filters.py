@@ -16,7 +16,7 @@ from karmada_scheduler.testing import (
 from karmada_scheduler_plugins.api_enablement import APIEnablement
 from karmada_scheduler_plugins.cluster_affinity import ClusterAffinity
 from karmada_scheduler_plugins.cluster_eviction import ClusterEviction
-from karmada_scheduler_plugins.cluster_locality import ClusterLocality
+from karmada_scheduler_plugins.default_plugins import ClusterLocality
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
 

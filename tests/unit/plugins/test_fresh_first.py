@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_pyscheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import QueuedBinding
-from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.testing import binding, make, profiles
 from karmada_scheduler_plugins.fresh_first import FreshFirst
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.framework import SUCCESS, BindContext, Result
 from karmada_scheduler.testing import binding, make
 from karmada_scheduler_plugins._moves_under_way import LOST_SECONDS, MovesUnderWay
@@ -172,7 +172,7 @@ def test_a_move_that_was_seen_before_its_answer_was_lost_counts_no_more() -> Non
     stored = binding("web").annotation("moves", "text").resource_version("5").build()
     handle: Any = SimpleNamespace(binding=lambda _: stored, now=lambda: 0.0)
     unused: Any = None
-    moves = MovesUnderWay(handle, "moves")
+    moves = MovesUnderWay(handle, "moves", lambda _: None)
     context = BindContext(stored, (), unused, unused, annotations={"moves": "text"}, may_be_stored=True)
     moves.begin(context)
     moves.end_failed(context)

@@ -34,6 +34,9 @@ def to(*names: str, **more: Any) -> dict[str, Any]:
 class Guarded(SchedulerHarness):
     """A scheduler with PlacementGuard, and bindings that are scheduled on m1 and healthy there."""
 
+    _version = 100
+    """The last resourceVersion of a cluster."""
+
     def __init__(self, server: FakeApiServer | None = None, **args: Any) -> None:
         super().__init__(made=lambda handle: [make(PlacementGuard, args, handle=handle)], server=server)
 
@@ -60,6 +63,16 @@ class Guarded(SchedulerHarness):
             for cluster, count in ready.items()
         ]
         self.server.change(name, status=True, aggregatedStatus=items)
+
+    def ready(self, name: str, status: str, *, taint: str = "") -> None:
+        """Let a cluster report whether it is Ready, at a time long ago, and taint it."""
+        manifest = cluster(name).manifest()
+        self._version += 1
+        manifest["metadata"] |= {"resourceVersion": str(self._version), "generation": self._version}
+        manifest["spec"]["taints"] = [{"key": taint, "effect": "NoSchedule"}] if taint else []
+        condition = {"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:00Z"}
+        manifest["status"]["conditions"] = [condition]
+        self.handlers.on_event("Cluster", "MODIFIED", manifest)
 
     async def edit(self, name: str = "web", **spec: Any) -> None:
         self.server.change(name, **spec)
@@ -166,7 +179,9 @@ async def test_a_new_leader_continues_the_wait() -> None:
     assert later.placed() == ["m2"]
 
 
-@pytest.mark.parametrize("why", ["unhealthy", "another is healthy", "exclusive", "gone", "not ready"])
+@pytest.mark.parametrize(
+    "why", ["unhealthy", "another is healthy", "exclusive", "gone", "not ready", "tainted"]
+)
 async def test_a_move_that_loses_no_healthy_copy_does_not_wait(why: str) -> None:
     harness = Guarded()
     spec: dict[str, Any] = {}
@@ -180,10 +195,10 @@ async def test_a_move_that_loses_no_healthy_copy_does_not_wait(why: str) -> None
     if why == "gone":
         harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
     if why == "not ready":
-        manifest = {"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "spec": {}}
-        status = {"conditions": [{"type": "Ready", "status": "Unknown"}]}
-        metadata = {"name": "m1", "resourceVersion": "5"}
-        harness.handlers.on_event("Cluster", "MODIFIED", {**manifest, "metadata": metadata, "status": status})
+        harness.ready("m1", "Unknown")
+        harness.sleep(60)
+    if why == "tainted":
+        harness.ready("m1", "False", taint="cluster.karmada.io/not-ready")
     await harness.edit(placement=to("m2"))
     assert harness.placed() == ["m2"]
 

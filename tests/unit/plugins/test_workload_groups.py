@@ -19,8 +19,7 @@ from karmada_scheduler.testing import (
     placed,
 )
 from karmada_scheduler_plugins.registry import in_tree
-from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity
-from karmada_scheduler_plugins.workload_anti_affinity import WorkloadAntiAffinity
+from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 
 NAMES = ("m1", "m2", "m3")
 ON = gates(WorkloadAffinity=True)

@@ -13,6 +13,7 @@ from typing import Final
 import pytest
 
 import karmada_advisor
+import karmada_pyscheduler
 import karmada_scheduler
 import karmada_scheduler_plugins
 from karmada_advisor.web.pages import KEPT_ROWS
@@ -38,26 +39,29 @@ OTHERS: Final[dict[str, int]] = {
     "api.content_cache:_interned_map": (1 << 13) * 4096,
     "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,
-    "http_server.request_guard:_rates": 2 * 10_000 * (NAME + 3 * ENTRY),
+    # of addresses, users and refused tokens, for the page, and for the readers of records and metrics each
+    "rate_limit:_buckets": 3 * 10_000 * (NAME + 3 * ENTRY),
     # code
     "config.structure:_converter": MEBI,
     "views.fields:_names_of": MEBI,
     "web.pages:_environment": 4 * MEBI,
     "process.memory:_malloc_trim": ENTRY,
-    "placement_tests.cel:expressions": MEBI,
+    "whatif.placement_tests.cel:expressions": MEBI,
     # the objects of a page or of an explanation, of which there are one or two states
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
-    "explain.filter_evidence:_serving": CLUSTERS * (NAME + POINTER),
+    "api_enablement:_serving": CLUSTERS * (NAME + POINTER),
     "explain.causes_failure:_values_of": CLUSTERS * (NAME + POINTER),
-    "web.computing:_kept": 32 * MEBI,
+    "web.answer_worker:_kept": 32 * MEBI,
     "web.state:rendered_rows": KEPT_ROWS * 4096,
+    # rows of lists that viewers see, which later ones replace, and where they are in lists
+    "web.scoped_fleet:rendered": KEPT_ROWS * 4096,
+    "web.scoped_fleet:_rows": (20_000 + 2 * BINDINGS) * 4 * ENTRY,
+    "web.scoped_fleet:_kept": (20_000 + 2 * BINDINGS) * 8 * ENTRY,
     "cli.web.watched:_rendered_rows": KEPT_ROWS * 4096,
-    "web.computing:_turns": 1000 * ENTRY,
+    "web.answer_worker:_turns": 1000 * ENTRY,
     "web.quotas:_kept": 200 * 50 * (4 * NAME + ENTRY),
     # bounded by their own number of bytes, which a flag sets
     "records.record_store:_records": 64 * MEBI,
-    "records.full_decisions:_last": 32 * MEBI,
-    "records.full_decisions:_failures": 32 * MEBI,
     # bounded by entries of clusters
     "core.ordering.cache:_caches": MAX_ENTRIES * POINTER,
     "core.ordering.cache:shared": MAX_ENTRIES * POINTER,
@@ -65,7 +69,7 @@ OTHERS: Final[dict[str, int]] = {
     "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
     "framework.runtime.keyed_results:_filter_results": MAX_ENTRIES * POINTER,
     "framework.runtime.filter_cache:_values": MAX_ENTRIES * POINTER,
-    "framework.runtime.similar_filters:_results": MAX_ENTRIES * POINTER,
+    "framework.runtime.keyed_results:_results": MAX_ENTRIES * POINTER,
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
     "estimator.general:_columns": 32 * CLUSTERS * POINTER,
@@ -85,17 +89,18 @@ OTHERS: Final[dict[str, int]] = {
     # one entry per class of the API, at most 40
     "api.object_fields:_fields_of": 40 * ENTRY,
     # in commands and the page only: contexts with up to 200 certificates
-    "sources.process_http:tls_of": 4 * 2**20,
+    "fleet.process_http:tls_of": 4 * 2**20,
     # the content cache itself, counted where it is used
     "api.content_cache:_results": 0,
 }
 """By module and name: the bytes of a cache that is no content cache."""
 
+_PACKAGES = (karmada_scheduler, karmada_pyscheduler, karmada_advisor, karmada_scheduler_plugins)
 _CLASSES = {"OrderedDict", "LRUCache", "WeakKeyDictionary", "WeakValueDictionary"}
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:
-    for package in (karmada_scheduler, karmada_advisor, karmada_scheduler_plugins):
+    for package in _PACKAGES:
         assert package.__file__ is not None
         root = Path(package.__file__).parent
         for path in sorted(root.rglob("*.py")):
@@ -133,7 +138,7 @@ def caches() -> dict[str, str]:
     """Return the kind of each cache by module and name."""
     found: dict[str, str] = {}
     for module, tree in _modules():
-        short = module.removeprefix("karmada_scheduler.").removeprefix("karmada_advisor.")
+        _, _, short = module.partition(".")
         found |= {f"{short}:{name}": kind for name, kind in _decorated(tree)}
         found |= {f"{short}:{name}": "object" for name in _assigned(tree)}
     return found
@@ -146,8 +151,9 @@ def test_every_cache_has_a_bound_in_bytes(caches: dict[str, str]) -> None:
 
 def _content_bound(name: str) -> int:
     module, _, function = name.partition(":")
-    path = module if module.startswith("karmada_scheduler_plugins") else f"karmada_scheduler.{module}"
-    found = getattr(importlib.import_module(path), function, None)
+    folder = module.replace(".", "/") + ".py"
+    (root,) = (root for root in _PACKAGES if (Path(root.__path__[0]) / folder).exists())
+    found = getattr(importlib.import_module(f"{root.__name__}.{module}"), function, None)
     if function == "read_json":  # one for each field of a cluster
         return FIELDS * (512 * 4096 + 8 * MEBI)
     bound: int = getattr(found, MAX_BYTES)

@@ -1,29 +1,42 @@
 """The server for records: hosts, methods, headers, limits, and readers that do not behave."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
-from contextlib import suppress
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from ipaddress import ip_network
+from pathlib import Path
 
 import aiohttp
 import pytest
 
-from karmada_scheduler.client.reviews import User
-from karmada_scheduler.http_server import read_only_server as module
-from karmada_scheduler.http_server import responses
-from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
-from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
-from karmada_scheduler.http_server.server import ListenError
-from karmada_scheduler.rate_limit import TokenBucket
+from karmada_pyscheduler.client.reviews import User
+from karmada_pyscheduler.http_server import listener, responses
+from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.connections import OpenConnection
+from karmada_pyscheduler.http_server.listener import ListenError
+from karmada_pyscheduler.http_server.messages import AnsweredRequest, Document, HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
+from tools.controlplane.pki import Authority
 from tools.controlplane.processes import free_port
+
+OTHER = "127.0.0.2"
+"""An address of this machine that is not that of most connections here."""
 
 
 class Served:
     """A server, and what it has counted."""
 
-    def __init__(self, access: Access = Access(hosts=frozenset({"records.example"}))) -> None:  # noqa: B008 (it is frozen)
+    def __init__(
+        self,
+        access: Access = Access(hosts=frozenset({"records.example"})),  # noqa: B008 (it is frozen)
+        *,
+        limits: RequestLimits = RequestLimits(),  # noqa: B008 (it is frozen)
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.port = free_port()
-        self.statuses: list[int] = []
+        self.answered: list[AnsweredRequest] = []
         self.errors = 0
         self.parts_taken = 0
         self.ended = 0
@@ -41,9 +54,27 @@ class Served:
             posts={"/v1/form": self._form},
             always=frozenset({"/healthz"}),
             access=access,
-            on_response=lambda answered: self.statuses.append(answered.status),
+            limits=limits,
+            tls=tls,
+            on_response=self.answered.append,
             on_error=self._error,
         )
+        self.accepted = 0
+        self._admit = self.server._connections.admit
+        self.server._connections.admit = self._admitted  # type: ignore[method-assign]
+
+    def _admitted(self, address: str, close: Callable[[], object]) -> OpenConnection | None:
+        self.accepted += 1
+        return self._admit(address, close)
+
+    @property
+    def statuses(self) -> list[int]:
+        return [each.status for each in self.answered]
+
+    @property
+    def open(self) -> int:
+        """The number of open connections."""
+        return len(self.server._connections)
 
     def _echo(self, request: HttpRequest) -> HttpResponse:
         return HttpResponse(_text(f"{request.path['name']} {request.query.get('q', '')}"))
@@ -72,10 +103,10 @@ class Served:
             self.ended += 1
 
     async def get(
-        self, path: str, method: str = "GET", **arguments: object
+        self, path: str, method: str = "GET", *, address: str = "127.0.0.1", **arguments: object
     ) -> tuple[int, str, dict[str, str]]:
         async with (
-            aiohttp.ClientSession() as session,
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(local_addr=(address, 0))) as session,
             session.request(method, f"http://127.0.0.1:{self.port}{path}", **arguments) as answer,  # type: ignore[arg-type]
         ):
             return answer.status, await answer.text(), dict(answer.headers)
@@ -92,6 +123,28 @@ class Served:
         writer.close()
         return found.decode(errors="replace")
 
+    async def idle(self, address: str = "127.0.0.1") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """Open a connection on which nothing is sent, and wait until the server knows it."""
+        before = self.accepted
+        found = await asyncio.open_connection("127.0.0.1", self.port, local_addr=(address, 0))
+        await until(lambda: self.accepted > before)
+        return found
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not holds():
+            await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def serving(served: Served) -> AsyncIterator[Served]:
+    await served.server.start()
+    try:
+        yield served
+    finally:
+        await served.server.stop()
+
 
 async def _text(text: str) -> AsyncIterator[bytes]:
     yield text.encode()
@@ -100,11 +153,9 @@ async def _text(text: str) -> AsyncIterator[bytes]:
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     monkeypatch.setattr(responses, "_WRITE_SECONDS", 0.2)
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 0.1)
-    served = Served()
-    await served.server.start()
-    yield served
-    await served.server.stop()
+    monkeypatch.setattr(listener, "_IDLE_SECONDS", 0.1)
+    async with serving(Served()) as found:
+        yield found
 
 
 async def test_every_response_has_the_headers_of_a_private_page(served: Served) -> None:
@@ -126,23 +177,35 @@ async def test_names_of_this_machine_and_allowed_names_are_answered(served: Serv
 
 
 async def test_an_address_with_rules_answers_whom_they_let_in_and_probes() -> None:
-    async def viewer(headers: Mapping[str, str]) -> User | RequestRefusal:
+    async def viewer(headers: Mapping[str, str], _: str) -> User | RequestRefusal:
         is_known = headers.get("Authorization") == "Bearer good"
         return (
             User("dev") if is_known else RequestRefusal(401, "who are you?", {"WWW-Authenticate": "Bearer"})
         )
 
-    served = Served(Access(authorize=viewer))
-    await served.server.start()
-    try:
+    async with serving(Served(Access(authorize=viewer))) as served:
         for path, method in (("/v1/echo/web", "GET"), ("/nothing", "GET"), ("/v1/form", "POST")):
             status, text, headers = await served.get(path, method)
             assert (status, headers["WWW-Authenticate"]) == (401, "Bearer")
             assert "who are you?" in text
         assert (await served.get("/healthz"))[0] == 200
         assert (await served.get("/v1/echo/web", headers={"Authorization": "Bearer good"}))[0] == 200
-    finally:
-        await served.server.stop()
+        assert [(each.user, each.address) for each in served.answered] == [
+            *[("", "127.0.0.1")] * 4,
+            ("dev", "127.0.0.1"),
+        ]
+
+
+async def test_only_a_named_proxy_says_who_asks() -> None:
+    proxies = (ip_network("127.0.0.2/32"),)
+    async with serving(Served(Access(proxies=proxies))) as served:
+        headers = [("X-Forwarded-For", "192.0.2.9"), ("X-Forwarded-For", "198.51.100.1, 192.0.2.1")]
+        for address, expected in ((OTHER, "192.0.2.1"), ("127.0.0.1", "127.0.0.1")):
+            assert (await served.get("/v1/form", "POST", data={}, headers=headers, address=address))[1] == (
+                f"{{}} {expected}"
+            )
+        await served.get("/v1/echo/web", headers={"X-Forwarded-For": "nobody"}, address=OTHER)
+    assert [each.address for each in served.answered] == ["192.0.2.1", "127.0.0.1", OTHER]
 
 
 @pytest.mark.parametrize(
@@ -181,7 +244,7 @@ FORM = "POST /v1/form HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x
 
 async def test_the_fields_of_a_form_are_read(served: Served) -> None:
     status, text, _ = await served.get("/v1/form", "POST", data={"a": "ä&b", "c": ""})
-    assert (status, text.startswith("{'a': 'ä&b', 'c': ''} 127.0.0.1 ")) == (200, True)
+    assert (status, text) == (200, "{'a': 'ä&b', 'c': ''} 127.0.0.1")
 
 
 @pytest.mark.parametrize(
@@ -198,7 +261,7 @@ async def test_the_fields_of_a_form_are_read(served: Served) -> None:
 async def test_a_form_that_cannot_be_read_is_refused_and_its_connection_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch, rest: str, status: int
 ) -> None:
-    monkeypatch.setattr(responses, "_BODY_SECONDS", 0.1)
+    monkeypatch.setattr(responses, "_BODY_SECONDS", 0.05)
     assert (await served.raw(FORM + rest)).startswith(f"HTTP/1.1 {status}")
     assert (await served.get("/v1/echo/web"))[0] == 200
 
@@ -239,13 +302,14 @@ async def test_an_error_of_a_handler_is_counted_and_not_shown(served: Served) ->
     assert "division" not in text
 
 
-async def test_requests_above_the_rate_are_refused(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_rate", TokenBucket(0.0, RequestLimits().burst, 0.0))
-    burst = int(RequestLimits().burst)
-    statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(burst + 2)]
-    assert statuses == [200] * burst + [429, 429]
-    assert served.statuses == statuses
+async def test_requests_above_the_rate_of_an_address_are_refused_and_those_of_others_answered() -> None:
+    async with serving(Served(limits=RequestLimits(rate=0.0, burst=10.0))) as served:
+        statuses = [(await served.get("/v1/echo/web"))[0] for _ in range(7)]
+        assert statuses == [200] * 5 + [429, 429]
+        assert served.statuses == statuses
+        assert (await served.get("/v1/echo/web", address=OTHER))[0] == 200
+        assert (await served.get("/healthz"))[0] == 200
+        assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 421
 
 
 async def test_a_reader_that_reads_nothing_is_dropped_and_holds_little(served: Served) -> None:
@@ -263,37 +327,38 @@ async def test_a_reader_that_reads_nothing_is_dropped_and_holds_little(served: S
     writer.close()
 
 
-async def test_streams_have_a_limit_of_their_own(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served.server, "_limits", RequestLimits(streams=2))
-    async with aiohttp.ClientSession() as session:
+async def test_streams_have_a_limit_of_their_own_of_which_one_address_has_half() -> None:
+    async with (
+        serving(Served(limits=RequestLimits(streams=4))) as served,
+        aiohttp.ClientSession() as session,
+        aiohttp.ClientSession(connector=aiohttp.TCPConnector(local_addr=(OTHER, 0))) as other,
+    ):
         url = f"http://127.0.0.1:{served.port}/v1/stream"
-        streams = [await session.get(url) for _ in range(2)]
-        assert [each.status for each in streams] == [200, 200]
-        assert (await served.get("/v1/stream"))[0] == 503
+        streams = [await each.get(url) for each in (session, session, other, other)]
+        assert [each.status for each in streams] == [200] * 4
+        for address, whose in (("127.0.0.1", " of 127.0.0.1"), ("127.0.0.3", "")):
+            status, text, _ = await served.get("/v1/stream", address=address)
+            assert (status, f'"too many event streams{whose}"' in text) == (429, True)
         assert (await served.get("/v1/echo/web"))[0] == 200
-        for each in streams:
+        for each in streams[:2]:
             each.close()
-        async with asyncio.timeout(10):
-            while served.server._streams:
-                await asyncio.sleep(0.01)
+        await until(lambda: len(served.server._streams) == 2)
         async with session.get(url) as again:
             assert again.status == 200
+        for each in streams[2:]:
+            each.close()
 
 
-async def test_a_quiet_stream_ends_when_its_reader_has_gone(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_quiet_stream_ends_when_its_reader_has_gone() -> None:
     """A reader who goes from page to page opens a stream on each, and must not run out of them."""
-    monkeypatch.setattr(served.server, "_limits", RequestLimits(streams=2))
-    for number in range(1, 6):
-        async with aiohttp.ClientSession() as session:
-            stream = await session.get(f"http://127.0.0.1:{served.port}/v1/quiet")
-            assert stream.status == 200
-            stream.close()
-        async with asyncio.timeout(10):
-            while served.ended < number:
-                await asyncio.sleep(0.01)
-    assert served.errors == 0
+    async with serving(Served(limits=RequestLimits(streams=4))) as served:
+        for number in range(1, 6):
+            async with aiohttp.ClientSession() as session:
+                stream = await session.get(f"http://127.0.0.1:{served.port}/v1/quiet")
+                assert stream.status == 200
+                stream.close()
+            await until(lambda number=number: served.ended == number)  # type: ignore[misc]
+        assert served.errors == 0
 
 
 async def test_a_stream_is_not_an_idle_connection(served: Served) -> None:
@@ -315,39 +380,85 @@ async def test_connections_without_a_request_are_closed(served: Served) -> None:
             writer.close()
 
 
-async def test_connections_above_the_limit_are_refused(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
-    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    assert (await served.get("/v1/echo/web"))[0] == 503
-    writer.close()
+async def test_the_longest_idle_connection_gives_way_to_a_new_one() -> None:
+    async with serving(Served(limits=RequestLimits(connections=8))) as served:
+        links = [await served.idle(OTHER) for _ in range(4)]
+        for number in range(3):
+            links.append(await served.idle(OTHER))
+            assert await links[number][0].read() == b""
+        assert served.open == 4
+        assert (await served.get("/v1/echo/web"))[0] == 200
+        assert [reader.at_eof() for reader, _ in links] == [True] * 3 + [False] * 4
+        for _, writer in links:
+            writer.close()
 
 
-async def test_probes_are_answered_whatever_others_do(
-    served: Served, monkeypatch: pytest.MonkeyPatch
+async def test_a_connection_whose_request_is_answered_stays_and_one_that_sends_a_body_may_give_way() -> None:
+    async with serving(Served(limits=RequestLimits(connections=6))) as served:
+        stream, answered = await served.idle()
+        answered.write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert await stream.readline() == b"HTTP/1.1 200 OK\r\n"
+        form, half = await served.idle()
+        half.write(f"{FORM}Content-Length: 10\r\n\r\na=".encode())
+        links = [await served.idle() for _ in range(4)]
+        assert await form.read() == b""
+        assert await stream.readexactly(2**17)
+        assert served.open == 3
+        for _, writer in (*links, (stream, answered), (form, half)):
+            writer.close()
+
+
+async def test_a_connection_without_a_finished_handshake_gives_way_as_well(tmp_path: Path) -> None:
+    authority = Authority(tmp_path / "pki")
+    issued = authority.issue("localhost", server=True)
+    certificate = ServerCertificate(issued.certificate, issued.key)
+    trusting = ssl.create_default_context(cafile=str(authority.certificate))
+    async with serving(Served(limits=RequestLimits(connections=8), tls=certificate.context)) as served:
+        links = [await served.idle() for _ in range(5)]
+        assert await links[0][0].read() == b""
+        assert served.open == 4
+        links[1][1].write(b"no handshake")
+        await links[1][0].read()
+        await until(lambda: served.open == 3)
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", served.port, ssl=trusting, server_hostname="localhost"
+        )
+        writer.write(b"GET /v1/echo/web HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        writer.close()
+        for _, other in links:
+            other.close()
+    assert served.open == 0
+
+
+async def test_a_handshake_that_is_never_finished_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(served.server, "_limits", RequestLimits(connections=1))
-    monkeypatch.setattr(module, "_IDLE_SECONDS", 60.0)
-    assert served.server._guard is not None
-    monkeypatch.setattr(served.server._guard, "_rate", TokenBucket(0.0, 0.0, 0.0))
-    _, writer = await asyncio.open_connection("127.0.0.1", served.port)
-    assert (await served.get("/v1/echo/web"))[0] == 429
-    assert (await served.get("/healthz"))[0] == 200
-    assert (await served.get("/healthz", headers={"Host": "evil.example"}))[0] == 421
-    writer.close()
+    monkeypatch.setattr(listener, "_IDLE_SECONDS", 0.1)
+    issued = Authority(tmp_path / "pki").issue("localhost", server=True)
+    tls = ServerCertificate(issued.certificate, issued.key).context
+    async with serving(Served(tls=tls)) as served:
+        reader, writer = await served.idle()
+        assert await reader.read() == b""
+        writer.close()
+
+
+async def test_connections_end_with_the_server() -> None:
+    async with serving(Served()) as served:
+        links = [await served.idle() for _ in range(3)]
+        links[0][1].write(b"GET /v1/stream HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        await links[0][0].readline()
+    for reader, writer in links:
+        await reader.read()
+        writer.close()
+    assert served.open == 0
 
 
 async def test_a_reader_that_takes_nothing_of_a_whole_response_is_dropped(served: Served) -> None:
     _, writer = await asyncio.open_connection("127.0.0.1", served.port)
     writer.transport.pause_reading()  # type: ignore[attr-defined]
     writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")
-    runner = served.server._runner
-    assert runner is not None
-    async with asyncio.timeout(10):
-        while not served.statuses or (runner.server is not None and runner.server.connections):
-            await asyncio.sleep(0.01)
+    await until(lambda: bool(served.statuses) and not served.open)
     writer.close()
 
 
@@ -355,7 +466,7 @@ async def test_a_slow_reader_of_a_whole_response_gets_it(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        module, "_LEAST_BYTES", -(2**40)
+        listener, "_LEAST_BYTES", -(2**40)
     )  # whatever the machine lets it take between two looks
     reader, writer = await asyncio.open_connection("127.0.0.1", served.port, limit=2**18)
     writer.write(b"GET /v1/whole HTTP/1.1\r\nHost: localhost\r\n\r\n")

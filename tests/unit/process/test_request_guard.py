@@ -1,22 +1,16 @@
-"""Requests of pages of other sites are refused; those of people, programs and the page itself are not."""
+"""Requests of pages of other sites are refused, and those above a bound; those of people, programs and the page itself are not."""
 
-from dataclasses import dataclass
+from contextlib import ExitStack
 
 import pytest
 
-from karmada_scheduler.http_server.request_guard import (
+from karmada_pyscheduler.http_server.request_guard import (
     MAX_BODY,
     Access,
     RequestGuard,
     RequestLimits,
     is_cross_site,
 )
-
-
-@dataclass
-class Somebody:
-    name: str
-
 
 OPENED = {"Sec-Fetch-Mode": "navigate", "Sec-Fetch-Dest": "document"}
 
@@ -55,11 +49,15 @@ def test_a_request_of_another_site_is_known_by_what_browsers_say(
 
 def test_the_head_of_a_request_decides_in_the_order_of_name_site_size_and_rate() -> None:
     time = [0.0]
-    guard = RequestGuard(Access(flag="--flag"), RequestLimits(rate=1, burst=2), lambda: time[0])
+    guard = RequestGuard(Access(flag="--flag"), RequestLimits(rate=2, burst=4), lambda: time[0])
 
     def status(method: str = "GET", *, has_body: bool = False, length: int = 0, **headers: str) -> int:
         found = guard.refusal(
-            method, {"Host": "localhost", **headers}, has_body=has_body, content_length=length
+            method,
+            {"Host": "localhost", **headers},
+            "192.0.2.1",
+            has_body=has_body,
+            content_length=length,
         )
         return 200 if found is None else found.status
 
@@ -76,30 +74,66 @@ def test_any_name_is_answered_where_readers_have_tokens() -> None:
     guard = RequestGuard(Access(hosts=None), RequestLimits(), lambda: 0.0)
 
     def status(**headers: str) -> int:
-        found = guard.refusal("GET", headers, has_body=False, content_length=0)
+        found = guard.refusal("GET", headers, "192.0.2.1", has_body=False, content_length=0)
         return 200 if found is None else found.status
 
     assert [status(Host="10.1.2.3:8080"), status()] == [200, 200]
     assert status(Host="10.1.2.3:8080", Origin="http://evil.example") == 403
 
 
-def test_one_user_s_requests_do_not_use_up_those_of_others() -> None:
+def test_the_bounds_of_one_come_before_those_of_all() -> None:
     time = [0.0]
-    guard = RequestGuard(Access(), RequestLimits(user_rate=1, user_burst=2), lambda: time[0])
+    limits = RequestLimits(rate=2, burst=8, user_rate=1, user_burst=2)
+    guard = RequestGuard(Access(), limits, lambda: time[0])
 
-    def status(name: str) -> int:
-        found = guard.refusal_of_user(Somebody(name))
+    def of_user(name: str) -> int:
+        found = guard.refusal_of(name)
         return 200 if found is None else found.status
 
-    assert [status("hog") for _ in range(4)] == [200, 200, 429, 429]
-    assert [status("other") for _ in range(3)] == [200, 200, 429]
+    def of_address(address: str) -> int:
+        found = guard.refusal("GET", {"Host": "localhost"}, address, has_body=False, content_length=0)
+        return 200 if found is None else found.status
+
+    assert [of_user("hog") for _ in range(20)] == [200] * 2 + [429] * 18
+    assert [of_user("other") for _ in range(3)] == [200, 200, 429]
+    assert [of_address("192.0.2.1") for _ in range(20)] == [200] * 4 + [429] * 16
+    assert [of_address("192.0.2.2") for _ in range(5)] == [200] * 4 + [429]
+    assert [of_user("") for _ in range(20)] == [200] * 8 + [429] * 12
+    assert of_user("third") == 200  # nobody's requests are not counted as users'
     time[0] = 1.0
-    assert [status("hog"), status("hog")] == [200, 429]
+    assert [of_user("hog"), of_user("hog")] == [200, 429]
 
 
-def test_the_rates_of_no_more_than_ten_thousand_users_are_kept() -> None:
-    guard = RequestGuard(Access(), RequestLimits(user_rate=0, user_burst=1), lambda: 0.0)
-    for number in range(10_001):
-        assert guard.refusal_of_user(Somebody(str(number))) is None
-    assert guard.refusal_of_user(Somebody("10000")) is not None  # known
-    assert guard.refusal_of_user(Somebody("0")) is None  # forgotten
+def test_an_ipv6_network_counts_as_one_address() -> None:
+    guard = RequestGuard(Access(), RequestLimits(rate=0, burst=4), lambda: 0.0)
+    found = [
+        guard.refusal("GET", {"Host": "localhost"}, f"2001:db8::{number}", has_body=False, content_length=0)
+        for number in range(3)
+    ]
+    assert [each is None for each in found] == [True, True, False]
+
+
+def test_streams_are_bounded_for_a_user_an_address_and_in_all() -> None:
+    guard = RequestGuard(Access(), RequestLimits(streams=8, user_streams=2), lambda: 0.0)
+    with ExitStack() as stack:
+
+        def opened(user: str, address: str) -> str:
+            refused = stack.enter_context(guard.stream(user, address))
+            return "" if refused is None else refused.text
+
+        assert [opened("hog", f"192.0.2.{number}") for number in range(3)] == [
+            "",
+            "",
+            "too many event streams of hog",
+        ]
+        assert [opened(f"{number}", "192.0.2.9") for number in range(5)] == [
+            *[""] * 4,
+            "too many event streams of 192.0.2.9",
+        ]
+        assert [opened("", f"192.0.2.{number}") for number in (10, 11, 12)] == [
+            "",
+            "",
+            "too many event streams",
+        ]
+    with guard.stream("hog", "192.0.2.1") as refused:
+        assert refused is None

@@ -1,14 +1,15 @@
 """The HTTP endpoints: probes, metrics, and the limit of unfinished requests."""
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import aiohttp
 import pytest
 
-from karmada_scheduler.http_server import server as module
-from karmada_scheduler.http_server.server import Server
+from karmada_pyscheduler.http_server import listener
+from karmada_pyscheduler.http_server.server import Server
 from tools.controlplane.processes import free_port
 
 
@@ -27,7 +28,7 @@ class FakeProcess:
 
 @pytest.fixture
 async def endpoints(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[FakeProcess, int]]:
-    monkeypatch.setattr(module, "_SWEEP_SECONDS", 0.05)
+    monkeypatch.setattr(listener, "_IDLE_SECONDS", 0.05)
     process, port = FakeProcess(), free_port()
     address = f"127.0.0.1:{port}"
     server = Server(
@@ -99,3 +100,32 @@ async def test_a_reader_that_takes_nothing_of_the_metrics_is_dropped(
             taken += len(part)
     assert taken < len(process.metrics)
     writer.close()
+
+
+async def test_an_empty_host_is_every_interface() -> None:
+    port, process = free_port(), FakeProcess()
+    server = Server(
+        health_address=f":{port}",
+        metrics_address="",
+        health=lambda: process.health,
+        ready=lambda: process.ready,
+        exposition=process.exposition,
+        content_type="text/plain",
+    )
+    await server.start()
+    try:
+        for address in ("127.0.0.1", "127.0.0.2", *(["::1"] if _has_ipv6() else [])):
+            reader, writer = await asyncio.open_connection(address, port)
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+            assert (await reader.read()).endswith(b"ok")
+            writer.close()
+    finally:
+        await server.stop()
+
+
+def _has_ipv6() -> bool:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6):
+            return True
+    except OSError:
+        return False

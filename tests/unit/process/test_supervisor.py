@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from karmada_scheduler.process import supervisor as module
-from karmada_scheduler.process.supervisor import Supervisor
+from karmada_pyscheduler.process import supervisor as module
+from karmada_pyscheduler.process.supervisor import Supervisor
 
 
 class FakeExit:

@@ -1,4 +1,4 @@
-"""Laws of ``survive`` about fleets that differ, about losses of two clusters, about its baseline, and about its early end.
+"""Laws of ``survive`` about fleets that differ, edits, losses of two clusters, its baseline, and its early end.
 
 ``make fuzz-input`` looks at more fleets. The laws about decisions are in ``tests/unit/survive/test_properties.py``.
 """
@@ -15,16 +15,17 @@ from hypothesis import strategies as st
 
 from karmada_advisor.cli.survive import status_of
 from karmada_advisor.explain.model import Provenance, Tense
-from karmada_advisor.survive.classify import Classified, LossClass, Pair, wanted
-from karmada_advisor.survive.domains import CLUSTER, FailureDomain, FailureDomains, failure_domains
-from karmada_advisor.survive.engine import Losses
-from karmada_advisor.survive.fail_on import WORDS, FailOn, failing, figures_in
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_inputs import LossInputs
-from karmada_advisor.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.survive.pairs import decide_pairs
-from karmada_advisor.survive.report import survival_report
 from karmada_advisor.views.fields import as_json, document_fields
+from karmada_advisor.whatif.survive.classify import Classified, LossClass, Pair, wanted
+from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains, failure_domains
+from karmada_advisor.whatif.survive.edited import changes
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, failing, figures_in
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.pairs import decide_pairs
+from karmada_advisor.whatif.survive.report import survival_report
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.structs import replace
@@ -37,6 +38,7 @@ Classes = Mapping[tuple[Loss, str, BindingKey], Classified]
 
 seeds = st.integers(0, 10**9)
 few = settings(max_examples=EXAMPLES or 4)
+some = settings(max_examples=EXAMPLES or 20)
 
 
 def _losses(
@@ -90,6 +92,87 @@ def test_bindings_that_are_removed_change_the_others_only_in_what_is_short(
     left = [each for place, each in enumerate(bindings) if place not in removed]
     gone = {each.key for place, each in enumerate(bindings) if place in removed}
     assert _classes(_losses(clusters, left)) == _classes(_losses(clusters, bindings), gone)
+
+
+def _changed(bindings: Sequence[Binding], places: Collection[int], dice: random.Random) -> dict[int, Binding]:
+    """Return some bindings by their place with what another one has, on no cluster, or the other way suspended."""
+    made = {}
+    for place in sorted(places):
+        each, other = bindings[place], dice.choice(bindings)
+        match dice.randrange(5):
+            case 0:
+                made[place] = replace(each, spec=replace(each.spec, clusters=()))
+            case 1:
+                suspended = not each.spec.scheduling_suspended
+                made[place] = replace(each, spec=replace(each.spec, scheduling_suspended=suspended))
+            case _:
+                spec = replace(other.spec, resource=each.spec.resource)
+                made[place] = replace(other, key=each.key, uid=each.uid, spec=spec)
+    return made
+
+
+def _found(losses: Losses, loss: Loss) -> dict[tuple[int, int], Classified]:
+    return {
+        (number, each.position): each.classified
+        for number, tally in enumerate(losses.tallies[loss])
+        for each in tally.pairs
+    }
+
+
+@some
+@given(seed=seeds, places=st.sets(st.integers(0, 11)), holds=st.booleans())
+def test_an_edit_changes_what_differs_between_two_fleets_that_are_decided_as_a_whole(
+    seed: int, places: set[int], *, holds: bool
+) -> None:
+    clusters, bindings = world(seed)
+    dice = random.Random(f"edit/{seed}")
+    domains = failure_domains(clusters).domains
+    modes, others = ({each.key: "Directly" for each in bindings if dice.random() < 0.3} for _ in range(2))
+    inputs = LossInputs(clusters, bindings, rules(), domains, tuple(Loss), purge_modes=modes)
+    before = Losses(inputs)
+    before.run()
+    changed = _changed(before.bindings, places, dice)
+    edited = {before.bindings[place].key for place in changed}
+    after_modes = {key: mode for key, mode in modes.items() if key not in edited}
+    after_modes |= {key: mode for key, mode in others.items() if key in edited}
+    after = before.after(changed, after_modes)
+    whole = Losses(
+        replace(
+            inputs,
+            bindings=[changed.get(place, each) for place, each in enumerate(before.bindings)],
+            purge_modes=after_modes,
+        )
+    )
+    whole.run()
+
+    for loss in Loss:
+        had, has = _found(before, loss), _found(whole, loss)
+        assert _found(after, loss) == has
+        for one, other in zip(after.tallies[loss], whole.tallies[loss], strict=True):
+            assert len(one.pairs) == len(other.pairs)
+            assert one.overcommitted == other.overcommitted
+        cured, worse = set(), 0
+        for key in had.keys() | has.keys():
+            (_, dark, cut, missing, _), (_, is_dark, is_cut, misses, _) = (
+                each.get(key, Classified(LossClass.UNTOUCHED, dark=False, interrupted=False, missing=0))
+                for each in (had, has)
+            )
+            worse += is_dark > dark or is_cut > cut or misses > missing
+            if (missing or (holds and cut)) and not (misses or (holds and is_cut)):
+                cured.add(key)
+        assert changes(before, after, loss, holds=holds) == (frozenset(cured), worse)
+
+
+@few
+@given(seed=seeds, places=st.sets(st.integers(0, 11), min_size=1))
+def test_an_edit_changes_nothing_in_losses_that_were_not_decided(seed: int, places: set[int]) -> None:
+    clusters, bindings = world(seed)
+    whole = _losses(clusters, bindings)
+    early = Losses(replace(whole.inputs, is_over=lambda: True))
+    early.run()
+    after = early.after(_changed(whole.bindings, places, random.Random(seed)))
+    assert not any(after.done)
+    assert changes(early, after, Loss.GONE) == (frozenset(), 0)
 
 
 @few

@@ -11,9 +11,9 @@ import pytest
 
 from karmada_advisor.cli import rebalance
 from karmada_advisor.cli.flags.rebalance import make_parser
-from karmada_advisor.rebalance.model import RebalanceProposal
-from karmada_advisor.views.layout import Style
 from karmada_advisor.views.rebalance_text import rebalance_text
+from karmada_advisor.views.text import Style
+from karmada_advisor.whatif.rebalance.model import RebalanceProposal
 from karmada_scheduler.testing import binding
 from tests.unit.plan.fleet import write
 from tests.unit.rebalance.proposing import member, settled, workload

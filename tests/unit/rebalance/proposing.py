@@ -7,11 +7,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from karmada_advisor.explain.inputs import rebalanced
-from karmada_advisor.plan.decide import PlanSide
-from karmada_advisor.plan.holds import HoldOf, nothing_holds
-from karmada_advisor.rebalance.candidates import Inputs
-from karmada_advisor.rebalance.model import Bounds, Goal, RebalanceProposal
-from karmada_advisor.rebalance.propose import propose
+from karmada_advisor.whatif.plan.decide import PlanSide
+from karmada_advisor.whatif.plan.holds import HoldOf, nothing_holds
+from karmada_advisor.whatif.rebalance.candidates import Inputs
+from karmada_advisor.whatif.rebalance.model import Bounds, Goal, RebalanceProposal
+from karmada_advisor.whatif.rebalance.propose import propose
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates

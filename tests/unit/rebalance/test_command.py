@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.rebalance.model import RebalanceProposal
+from karmada_advisor.whatif.rebalance.model import RebalanceProposal
 from tests import commands
 from tests.commands import Ran
 from tests.document_schema import document_schema

@@ -6,8 +6,8 @@ import random
 
 import pytest
 
-from karmada_advisor.plan.holds import stored_holds
-from karmada_advisor.rebalance.model import Goal, Reason
+from karmada_advisor.whatif.plan.holds import stored_holds
+from karmada_advisor.whatif.rebalance.model import Goal, Reason
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.testing import binding
 from tests.unit.plan.asking import rules

@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack
 
 import pytest
 
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduler.attempt import Attempts
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
-from karmada_scheduler.cache.assumed import AssumedPlacements
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.attempt import Attempts
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding
 

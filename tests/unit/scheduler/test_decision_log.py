@@ -2,9 +2,9 @@
 
 import pytest
 
+from karmada_pyscheduler.scheduler import decision_log
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.scheduler import decision_log
 from karmada_scheduler.testing import binding, cluster, decide
 
 

@@ -8,26 +8,26 @@ from collections.abc import Callable, Mapping, Sequence
 
 import pytest
 
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.estimator.session import WithoutSlot
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduler.scheduler import Scheduler
+from karmada_pyscheduler.scheduler.state import SchedulerState
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import WorkloadAnswer
 from karmada_scheduler.binding_cycle.result import AttemptOutcome, TransactionResult
-from karmada_scheduler.cache.assumed import AssumedPlacements
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.available_replicas import EstimationError
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
-from karmada_scheduler.estimator.session import WithoutSlot
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster, framework, gates
 from tests.unit.scheduler.fakes import FakeTransaction

@@ -6,15 +6,16 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.guarded import GuardedBindings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework import EvictionTask, GuardAnswer, Result
-from karmada_scheduler.scheduler.guarded import GuardedBindings
 from tests import manifests
 from tests.unit.framework.plugins import answering, plugin
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
 NO = Result.unschedulable("not now")
+STATES = ("kept", "held", "leaving", "unreadable", "unstamped")
 GRACEFULLY = GuardAnswer(tasks=[EvictionTask("m1")])
 
 
@@ -34,7 +35,7 @@ async def test_answers_and_bindings_are_counted_by_state(
     harness.bindings.add_listener(guarded.changed)
     harness.put(placement={"clusterAffinity": {"clusterNames": [cluster]}}, **ON_M1)
     await harness.run()
-    assert guarded.counts() == {**dict.fromkeys(("kept", "held", "leaving", "unreadable"), 0), state: 1}
+    assert guarded.counts() == {**dict.fromkeys(STATES, 0), state: 1}
     assert harness.metrics.plugins.guard_answers.labels(counted)._value.get() == 1
     stored = Binding.from_manifest(harness.server.stored["web"])
     guarded.changed(stored, None)
@@ -66,11 +67,13 @@ def test_a_binding_may_be_in_several_states_and_counts_for_its_own_scheduler_onl
     manifest["status"] = {"conditions": [held]}
     guarded = GuardedBindings({"ours"})
     guarded.changed(None, Binding.from_manifest(manifest))
-    assert guarded.counts() == {"leaving": count, "held": count, "kept": 0, "unreadable": 0}
+    assert guarded.counts() == dict.fromkeys(STATES, 0) | {"leaving": count, "held": count}
     assert not caplog.records
     manifest["metadata"]["annotations"] = {"pyscheduler.karmada.io/last-move": "["}
     guarded.changed(None, Binding.from_manifest(manifest))
-    assert guarded.counts() == {"leaving": count, "held": count, "kept": 0, "unreadable": count}
+    assert guarded.counts() == dict.fromkeys(STATES, 0) | dict.fromkeys(
+        ("leaving", "held", "unreadable"), count
+    )
 
 
 TEXT = (

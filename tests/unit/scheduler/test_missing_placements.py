@@ -6,9 +6,9 @@ import logging
 
 import pytest
 
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.scheduler.unplaced import MissingPlacements
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.scheduler.missing_placements import MissingPlacements
 from tests import manifests
 
 

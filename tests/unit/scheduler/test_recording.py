@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.framework import Result
 from tests.unit.explain.recorded import RecorderHarness
 from tests.unit.framework.scheduler_harness import SchedulerHarness

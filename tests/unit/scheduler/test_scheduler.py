@@ -10,14 +10,20 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.informer.workloads import NotSynced
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduler.scheduler import Scheduler
+from karmada_pyscheduler.scheduler.state import SchedulerState
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler import logs
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, TransactionResult
-from karmada_scheduler.cache.assumed import AssumedPlacements
-from karmada_scheduler.cache.bindings import BindingCache
-from karmada_scheduler.cache.clusters import ClusterCache
 from karmada_scheduler.config.options import Options, RetryLimits
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.decision import Decision
@@ -26,11 +32,6 @@ from karmada_scheduler.framework import SUCCESS, FilterContext, Plugin, PluginEr
 from karmada_scheduler.framework.diagnosis import Diagnosis, FitError, OverBudgetError, SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.informer.workloads import NotSynced
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.scheduler import Scheduler
-from karmada_scheduler.scheduler.state import SchedulerState
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.testing import cluster, framework, gates
 from tests import manifests
 from tests.unit.scheduler.fakes import FakeTransaction
@@ -44,7 +45,6 @@ class RecordingCycle:
         self.observed: list[str] = []
         self.deleting: list[str] = []
         self.forgotten: list[str] = []
-        self.observations: list[AttemptOutcome] = []
         self.results: list[AttemptOutcome | BaseException] = []
         self.gate = asyncio.Event()
         self.gate.set()
@@ -78,12 +78,12 @@ class RecordingCycle:
             raise result
         return result
 
-    def is_observed(self, binding: Binding) -> bool:
+    def is_observed(self, binding: Binding, *, observes: bool = True) -> bool:
         return False
 
-    async def observe(self, binding: Binding) -> AttemptOutcome:
-        self.observed.append(binding.key.name)
-        return self.observations.pop(0) if self.observations else DONE
+    async def observe(self, binding: Binding, *, term: str = "", observes: bool = True) -> AttemptOutcome:
+        self.observed.append(f"{binding.key.name} {term}".strip())
+        return DONE
 
     def forget(self, key: BindingKey) -> None:
         self.forgotten.append(key.name)
@@ -287,7 +287,7 @@ async def test_a_binding_that_needs_no_change_is_logged_at_verbosity_3_only(
         loop.bindings.put(Binding.from_manifest(manifest))
         loop.queue.add(BindingKey("ResourceBinding", "demo", "web"))
         caplog.clear()
-        caplog.set_level(level, "karmada_scheduler.scheduler")
+        caplog.set_level(level, "karmada_pyscheduler.scheduler")
         await loop.run()
         assert [reason in each.message for each in caplog.records].count(True) == logged
 
@@ -325,13 +325,13 @@ async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     key = loop.put()
     await loop.run()
     assert loop.queue.delayed == 1
-    assert loop.queue.num_requeues(key) == 1
+    assert loop.queue._requeues.get(key, 0) == 1
     assert loop.sample("schedule_attempts_total", result="error", schedule_type="ReconcileSchedule") == 1
     assert loop.sample("queue_incoming_bindings_total", event="ScheduleAttemptFailure") == 1
     loop.now += 1
     await loop.run()
     assert len(loop.cycle.bound) == 2
-    assert loop.queue.num_requeues(key) == 0
+    assert loop.queue._requeues.get(key, 0) == 0
 
 
 async def test_a_binding_that_is_only_to_be_checked_later_has_no_backoff_from_earlier_failures() -> None:
@@ -340,10 +340,10 @@ async def test_a_binding_that_is_only_to_be_checked_later_has_no_backoff_from_ea
     loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("no")), later]
     key = loop.put()
     await loop.run()
-    assert loop.queue.num_requeues(key) == 1
+    assert loop.queue._requeues.get(key, 0) == 1
     loop.now += 1
     await loop.run()
-    assert loop.queue.num_requeues(key) == 0
+    assert loop.queue._requeues.get(key, 0) == 0
     assert loop.queue.seconds_to_next() == 5.0
 
 
@@ -357,56 +357,6 @@ async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() 
     assert isinstance(loop.cycle.bound[0].error, FitError)
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
     assert loop.queue.delayed == 0
-
-
-@pytest.mark.parametrize(
-    ("replicas", "claimed", "meanwhile", "action", "observed"),
-    [
-        pytest.param(0, True, {}, Action.FORGET, ["web"], id="nothing is left to do"),
-        pytest.param(2, True, {}, Action.FORGET, [], id="replicas are missing"),
-        pytest.param(0, False, {}, Action.FORGET, [], id="its own write does not enqueue it"),
-        pytest.param(0, True, {"placement": None}, Action.FORGET, [], id="it has no placement any more"),
-        pytest.param(0, True, {}, Action.RETRY, [], id="it is tried again"),
-    ],
-)
-async def test_a_binding_without_replicas_that_loses_its_clusters_has_its_generation_recorded(
-    replicas: int, *, claimed: bool, meanwhile: dict[str, Any], action: Action, observed: list[str]
-) -> None:
-    """As upstream, whose own write enqueues the binding."""
-    loop = LoopHarness()
-    manifest = manifests.binding(
-        "web",
-        replicas=replicas,
-        replicaRequirements={"resourceRequest": {"cpu": "1"}},
-        clusters=[{"name": "m1"}],
-        placement={
-            "clusterAffinity": {"clusterNames": ["nowhere"]},
-            "replicaScheduling": {"replicaSchedulingType": "Divided"},
-        },
-    )
-    if not claimed:
-        del manifest["metadata"]["labels"]
-    before = Binding.from_manifest(manifest)
-    loop.bindings.put(before)
-    loop.queue.add(before.key)
-
-    def written(decision: Decision) -> None:
-        cleared = {**manifest["spec"], "clusters": [], **meanwhile}
-        metadata = {
-            **manifest["metadata"],
-            "generation": before.generation + 1,
-            "resourceVersion": "99",
-            "annotations": {APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement},
-        }
-        loop.bindings.put_written(Binding.from_manifest({**manifest, "metadata": metadata, "spec": cleared}))
-
-    loop.cycle.on_bind = written
-    loop.cycle.results.append(AttemptOutcome(action, FitError(2, Diagnosis())))
-    loop.cycle.observations.append(AttemptOutcome(Action.RETRY, SchedulingError("not answered")))
-    await loop.run()
-    assert loop.cycle.observed == observed
-    is_tried_again = bool(observed) or action is Action.RETRY
-    assert loop.queue.delayed == is_tried_again, "what could not be noted is tried again"
 
 
 async def test_a_write_that_ends_without_an_outcome_is_tried_again() -> None:
@@ -442,14 +392,14 @@ async def test_further_conflicts_in_a_row_are_followed_by_a_backoff(caplog: pyte
     key = loop.put()
     await loop.run()
     assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
-    assert loop.queue.num_requeues(key) == 1
+    assert loop.queue._requeues.get(key, 0) == 1
     assert "conflicts again" not in caplog.text
     for bound in (3, 4):
         loop.now += 1
         await loop.run()
         assert len(loop.cycle.bound) == bound
     assert caplog.text.count("conflicts again") == 1
-    assert loop.queue.num_requeues(key) == 0
+    assert loop.queue._requeues.get(key, 0) == 0
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
     loop.put(version=2)
     await loop.run()
@@ -603,7 +553,7 @@ async def test_a_decision_that_blocked_the_event_loop_is_followed_by_a_pause(
         slept.append(seconds)
         await yield_once(0)
 
-    monkeypatch.setattr("karmada_scheduler.scheduler.scheduler.asyncio.sleep", sleep)
+    monkeypatch.setattr("karmada_pyscheduler.scheduler.scheduler.asyncio.sleep", sleep)
     slow = Slow(blocked)
     loop = slow.loop = LoopHarness(slow)
     for name in ("a", "b"):
@@ -708,7 +658,7 @@ async def test_a_decision_that_exceeds_its_budget_is_retried_after_growing_delay
     assert all(decision.targets is None for decision in loop.cycle.bound)
     await loop.run()
     await loop.scheduler.drain(timeout=5)
-    assert loop.scheduler._tasks._over_budget_delays == {}
+    assert loop.scheduler._failure_handler._over_budget_delays == {}
 
 
 async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_decision() -> None:
@@ -811,3 +761,73 @@ async def test_workloads_are_not_read_if_no_plugin_needs_them() -> None:
         "UndeclaredWorkloadError: the workload is not read: no plugin of this profile has needs_workload"
         in str(decision.error)
     )
+
+
+def settled(**fields: Any) -> dict[str, Any]:
+    """Return a Divided binding for which nothing asks for a decision."""
+    placement = fields.pop("placement", DIVIDED)
+    manifest = manifests.binding("web", placement=placement, **fields)
+    manifest["metadata"]["annotations"] = {
+        APPLIED_PLACEMENT_ANNOTATION: Placement.from_manifest(placement).to_json()
+    }
+    return manifest
+
+
+async def test_a_cluster_that_is_listed_twice_is_written_once_with_the_sum_of_its_replicas() -> None:
+    loop = LoopHarness()
+    twice = [{"name": "m2", "replicas": 1}, {"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 2}]
+    binding = Binding.from_manifest(settled(replicas=4, clusters=twice))
+    loop.bindings.put(binding)
+    loop.queue.add(binding.key)
+    await loop.run()
+    (decision,) = loop.cycle.bound
+    assert decision.targets == (TargetCluster("m2", 3), TargetCluster("m1", 1))
+    assert (decision.applied_placement, decision.error) == (binding.applied_placement_json, None)
+    assert loop.cycle.observed == []
+    assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ScaleSchedule") == 1
+
+
+@pytest.mark.parametrize(
+    ("conditions", "decided"),
+    [([], 1), ([{"type": "Scheduled", "status": "False", "reason": "NoClusterFit"}], 0)],
+)
+async def test_a_binding_that_was_decided_and_has_no_condition_is_decided_again(
+    conditions: list[dict[str, str]], decided: int
+) -> None:
+    loop = LoopHarness()
+    manifest = settled(replicas=0, replicaRequirements={"resourceRequest": {"cpu": "1"}})
+    manifest["status"] = {"conditions": conditions}
+    binding = Binding.from_manifest(manifest)
+    loop.bindings.put(binding)
+    loop.queue.add(binding.key)
+    await loop.run()
+    assert len(loop.cycle.bound) == decided
+    assert loop.cycle.observed == ["web"] * (1 - decided)
+
+
+async def test_the_affinity_term_of_a_result_is_reported_with_its_generation() -> None:
+    loop = LoopHarness()
+    terms = [{"affinityName": "one", "clusterNames": ["m1"]}, {"affinityName": "two", "clusterNames": ["m2"]}]
+    manifest = settled(
+        placement={"clusterAffinities": terms, **DIVIDED}, clusters=[{"name": "m2", "replicas": 2}]
+    )
+    manifest["status"] = {"schedulerObservingAffinityName": "one"}
+    binding = Binding.from_manifest(manifest)
+    loop.bindings.put(binding)
+    loop.queue.add(binding.key)
+    await loop.run()
+    assert loop.cycle.observed == ["web two"]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+async def test_a_binding_whose_cluster_was_deleted_during_the_write_is_decided_again(*, gone: bool) -> None:
+    loop = LoopHarness()
+    key = loop.put(placement=DIVIDED, clusters=[{"name": "m1", "replicas": 1}])
+    loop.cycle.gate.clear()
+    await loop.run()
+    assert len(loop.cycle.bound) == 1
+    if gone:
+        loop.clusters.remove("m1", 99)
+    loop.cycle.gate.set()
+    await _run_pending_tasks()
+    assert loop.queue.holds(key) == gone

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduler.unplaced import REASONS, UnplacedBindings
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.cache.bindings import BindingCache
 from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit, WaitingBindings
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduler.unplaced import REASONS, UnplacedBindings
 from tests import manifests
 
 CREATED = "2026-01-01T00:00:00Z"
@@ -253,7 +253,7 @@ def test_a_report_in_another_thread_tolerates_changes(harness: UnplacedHarness) 
 def test_an_unclaimed_binding_is_counted_and_logged_once_at_v2(
     harness: UnplacedHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    caplog.set_level(logs.V2, logger="karmada_scheduler")
+    caplog.set_level(logs.V2, logger="karmada_pyscheduler")
     harness.put(metadata={"labels": {}})
     harness.put(metadata={"labels": {manifests.POLICY_LABEL: ""}}, generation=2)
     assert harness.unplaced.unclaimed() == 1
@@ -276,7 +276,7 @@ def test_an_unclaimed_binding_is_counted_and_logged_once_at_v2(
 def test_an_unclaimed_binding_that_is_not_assigned_to_this_scheduler_is_not_counted(
     harness: UnplacedHarness, caplog: pytest.LogCaptureFixture, binding: dict[str, Any]
 ) -> None:
-    caplog.set_level(logging.DEBUG, logger="karmada_scheduler")
+    caplog.set_level(logging.DEBUG, logger="karmada_pyscheduler")
     harness.put(metadata={"labels": {}}, **binding)
     assert harness.unplaced.unclaimed() == 0
     assert not caplog.records

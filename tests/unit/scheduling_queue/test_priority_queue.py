@@ -5,15 +5,15 @@ import random
 
 import pytest
 
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue import priority_queue
+from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
+from karmada_pyscheduler.scheduling_queue.queue import KeyState
+from karmada_pyscheduler.scheduling_queue.queue_sort import make_queue
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.metrics.metrics import Metrics
-from karmada_scheduler.scheduling_queue import priority_queue
-from karmada_scheduler.scheduling_queue.factory import make_queue
-from karmada_scheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
-from karmada_scheduler.scheduling_queue.queue import KeyState
 
 
 class QueueHarness:
@@ -122,6 +122,39 @@ def test_a_key_with_an_event_while_it_is_processed_is_due_when_it_is_done(harnes
     assert harness.pop() is None
     harness.queue.done("a")
     assert harness.pop() == "a"
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["it succeeds", "it fails"])
+@pytest.mark.parametrize(
+    ("priorities", "first"),
+    [((9,), "a"), ((1,), "b"), ((1, 9), "a"), ((9, 1), "b")],
+    ids=["higher", "lower", "the last one is higher", "the last one is lower"],
+)
+def test_a_key_whose_priority_changes_while_it_is_processed_is_due_with_the_last_one(
+    harness: QueueHarness, priorities: tuple[int, ...], first: str, fails: bool
+) -> None:
+    harness.queue.add("a", 4)
+    assert harness.pop() == "a"
+    harness.queue.add("b", 5)
+    for priority in priorities:
+        harness.queue.add("a", priority)
+    if fails:
+        harness.queue.add_rate_limited("a")
+    harness.queue.done("a")
+    assert harness.queue.state_of("a").priority == priorities[-1]
+    assert harness.pop() == first
+
+
+@pytest.mark.parametrize("unschedulable", [False, True], ids=["backoff", "unschedulable"])
+@pytest.mark.parametrize(("priority", "first"), [(9, "a"), (1, "b")])
+def test_a_failed_key_that_is_added_again_takes_its_new_priority(
+    harness: QueueHarness, priority: int, first: str, unschedulable: bool
+) -> None:
+    harness.queue.add("a", 4)
+    harness.fail("a", unschedulable=unschedulable)
+    harness.queue.add("b", 5)
+    harness.queue.add("a", priority)
+    assert harness.pop() == first
 
 
 @pytest.mark.parametrize(("failures", "pause"), [(1, 1), (2, 2), (3, 4), (4, 8), (5, 10), (6, 10), (40, 10)])

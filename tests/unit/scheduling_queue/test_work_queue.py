@@ -5,11 +5,12 @@ import asyncio
 import pytest
 from prometheus_client import CollectorRegistry
 
+from karmada_pyscheduler.metrics.families import Families
+from karmada_pyscheduler.metrics.work_queues import WorkqueueMetrics
+from karmada_pyscheduler.scheduling_queue.queue import MOST_COUNTED, KeyState
+from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.config.options import RetryLimits
-from karmada_scheduler.metrics.work_queues import WorkqueueMetrics
 from karmada_scheduler.rate_limit import TokenBucket
-from karmada_scheduler.scheduling_queue.queue import MOST_COUNTED, KeyState
-from karmada_scheduler.scheduling_queue.work_queue import WorkQueue
 
 
 class Clock:
@@ -103,7 +104,7 @@ def test_forget_resets_the_backoff_of_a_key(queue: WorkQueue[str]) -> None:
     queue.add_rate_limited("a")
     queue.add_rate_limited("a")
     queue.forget("a")
-    assert queue.num_requeues("a") == 0
+    assert queue._requeues.get("a", 0) == 0
     assert queue.add_rate_limited("a") == 0.005
 
 
@@ -130,7 +131,9 @@ def test_a_key_without_a_delay_is_due_at_once(queue: WorkQueue[str]) -> None:
 
 def test_what_happens_to_keys_is_counted(clock: Clock) -> None:
     registry = CollectorRegistry()
-    queue = WorkQueue[str](limits=RetryLimits(), clock=clock, metrics=WorkqueueMetrics(registry).of("q"))
+    queue = WorkQueue[str](
+        limits=RetryLimits(), clock=clock, metrics=WorkqueueMetrics(Families(registry)).of("q")
+    )
     queue.add("a")
     queue.add("a")
     clock.now += 2

@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of, seen_in_bindings, seen_in_event
-from karmada_scheduler.api.well_known import SCHEDULER_NAMES_ANNOTATION
+from karmada_scheduler.api.well_known import DEFAULT_PROFILES_ANNOTATION, SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.structs import replace
 from tests.unit.state.test_reading import DONE, NOW, lease, web
 
@@ -49,7 +49,7 @@ def test_a_lease_that_has_run_out_or_was_released_is_that_of_a_scheduler_that_is
 
 
 def test_objects_that_are_kept_judge_a_lease_by_when_it_was_read() -> None:
-    kept = Objects("https://plane", is_live=True, at=NOW, leases=[lease("karmada-scheduler", FRESH)])
+    kept = Fleet("https://plane", is_live=True, at=NOW, leases=[lease("karmada-scheduler", FRESH)])
 
     assert kept.schedulers().of("default-scheduler").status is SchedulerStatus.RUNNING
     later = replace(kept, at=NOW + timedelta(seconds=30))
@@ -84,10 +84,25 @@ def test_a_scheduler_without_a_lease_is_known_by_what_it_has_left() -> None:
         assert each.of("quite").nearest == "quiet"
 
 
-def test_a_process_that_answers_runs_whatever_its_lease_says() -> None:
-    found = schedulers_of([lease("x", OLD, **OURS)], now=NOW, process={"ours": "pod-a"})
+def test_a_process_that_answered_once_does_not_win_over_its_lease() -> None:
+    found = schedulers_of([lease("x", OLD, **OURS)], now=NOW, process={"ours": "pod-a", "alone": "pod-b"})
 
-    assert found.of("ours").status is SchedulerStatus.RUNNING
+    assert found.of("ours").status is SchedulerStatus.DOWN
+    assert found.of("alone").status is SchedulerStatus.RUNNING
+
+
+def test_a_condition_about_an_earlier_generation_is_no_sign_of_the_present_name() -> None:
+    renamed = web().scheduler("quiet").condition(**DONE).observed_generation(1).generation(2)
+
+    assert seen_in_bindings([renamed.build()]) == []
+    assert [each.name for each in seen_in_bindings([renamed.observed_generation(2).build()])] == ["quiet"]
+
+
+def test_a_lease_of_this_project_says_whose_plugins_may_be_any() -> None:
+    annotations = {**OURS, DEFAULT_PROFILES_ANNOTATION: "batch"}
+    found = schedulers_of([lease("x", FRESH, **annotations), lease("karmada-scheduler", FRESH)], now=NOW)
+
+    assert found.profiles == {"ours"}
 
 
 def test_without_the_leases_nothing_is_known() -> None:

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.survive.model import SurvivalReport
+from karmada_advisor.whatif.survive.closed import spreading_edits
+from karmada_advisor.whatif.survive.model import SurvivalReport
+from karmada_advisor.whynot.json_patch import patched
+from karmada_scheduler.framework.edits import ObjectRef
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests import commands
 from tests.commands import Ran
@@ -167,11 +170,35 @@ def test_an_object_that_cannot_be_read_makes_the_status_2_and_the_rest_is_still_
     assert "Worst: cluster a" in ran.out
 
 
-def test_bindings_of_other_schedulers_are_frozen(tmp_path: Path) -> None:
+@pytest.mark.parametrize("output", ["text", "markdown", "html", "junit"])
+def test_what_a_scheduler_of_unknown_rules_decides_is_not_judged_and_counted(
+    tmp_path: Path, output: str
+) -> None:
     other = settled(binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2).scheduler("other"))
-    flags = ["--scheduler-name=default-scheduler", "-o=json", "a"]
-    [found] = commands.run("survive", *_files(tmp_path, bindings=[other]), *flags).fields["bindings"]
-    assert found["losses"][0]["effect"] == "frozen"
+    flags = [*_files(tmp_path, bindings=[other]), "--scheduler-name=mine", "a"]
+
+    ran = commands.run("survive", *flags, "-o=json")
+    [found] = ran.fields["bindings"][0]["losses"]
+    written = commands.run("survive", *flags, "-o", output)
+
+    assert (found["effect"], found["dark"], found["missing"]) == ("not-judged", False, 0)
+    assert (
+        ran.status,
+        ran.fields["totals"]["not_judged" if "not_judged" in ran.fields["totals"] else "notJudged"],
+    ) == (1, 1)
+    assert "not judged" in written.out
+    assert "decided by other, whose plugins are not known here: --from" in " ".join(written.out.split())
+
+
+def test_what_karmada_scheduler_decides_moves_by_its_rules_next_to_another_one(tmp_path: Path) -> None:
+    stock = settled(binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2))
+
+    ran = commands.run(
+        "survive", *_files(tmp_path, bindings=[stock]), "--scheduler-name=mine", "-o=json", "--all", "a"
+    )
+
+    assert (ran.status, ran.fields["bindings"][0]["losses"][0]["effect"]) == (0, "moves")
+    assert ran.fields["totals"]["dark"] == 0
 
 
 def test_what_has_no_class_is_counted_and_said(tmp_path: Path) -> None:
@@ -260,15 +287,36 @@ def test_what_is_interrupted_is_spread_over_two_clusters_where_nothing_shall_be(
     )
     flags = ("--domain=cluster", "--no-remedies", "-o=json")
     assert commands.run("survive", *files, *flags).fields["domains"][0]["chosen"]["interrupted"] == 1
-    found = commands.run("survive", *files, "a", "--demand=holds", "-o=json").fields["remedies"][0]
-    assert [each["text"] for each in found["edits"]] == [
+    by_region, by_cluster, _ = commands.run("survive", *files, "a", "--demand=holds", "-o=json").fields[
+        "remedies"
+    ]
+    rebalancer = "a WorkloadRebalancer of its workloads"
+    assert [each["text"] for each in by_region["edits"]] == [
+        "spreadConstraints: region minGroups 2, maxGroups 2",
+        rebalancer,
+    ]
+    assert [each["text"] for each in by_cluster["edits"]] == [
         "spreadConstraints: cluster minGroups 2",
         "cluster maxGroups 2",
-        "a WorkloadRebalancer of its workloads",
+        rebalancer,
     ]
-    assert (found["effect"], found["verified"], found["movesToday"]) == ("moves", True, 2)
+    for found in (by_region, by_cluster):
+        assert (found["effect"], found["verified"], found["movesToday"]) == ("moves", True, 2)
     paths = ["/spec/placement/spreadConstraints/0/maxGroups", "/spec/placement/spreadConstraints/0/minGroups"]
-    assert [each["patch"][0]["path"] for each in found["apply"]] == paths
+    assert [each["patch"][0]["path"] for each in by_cluster["apply"]] == paths
+
+
+@pytest.mark.parametrize("listed", [[], [{"spreadByField": "cluster", "minGroups": 1}]])
+def test_a_new_constraint_allows_all_clusters_since_one_without_a_maximum_selects_nothing(
+    listed: list[dict[str, object]],
+) -> None:
+    made = {"spec": {"placement": {"spreadConstraints": listed}}}
+    clusters = [cluster(name).build() for name in "abc"]
+    by_cluster, _ = spreading_edits(ObjectRef("ResourceBinding", "default", "web"), made, clusters)
+    found = patched(by_cluster, {by_cluster[0].target: made})
+    assert found is not None
+    [constraint] = found.manifests[by_cluster[0].target]["spec"]["placement"]["spreadConstraints"]
+    assert constraint == {"spreadByField": "cluster", "minGroups": 2, "maxGroups": 3}
 
 
 def test_bindings_of_lower_priority_are_not_reported(tmp_path: Path) -> None:
@@ -296,7 +344,7 @@ def test_a_fleet_without_regions_has_clusters_only_and_says_so_when_it_is_asked_
 def test_a_search_without_time_says_what_it_has_not_looked_for(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("karmada_advisor.survive.remedies.SECONDS", 0)
+    monkeypatch.setattr("karmada_advisor.whatif.survive.remedies.SECONDS", 0)
     [note] = run("-o=json", "--domain=cluster").fields["notes"]
     assert (
         note

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.survive.domains import failure_domains
+from karmada_advisor.whatif.survive.domains import failure_domains
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import ClusterBuilder, cluster
 

@@ -11,8 +11,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from karmada_advisor.survive.classify import LossClass
 from karmada_advisor.views.survive_document import LETTERS
+from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_scheduler.testing import binding, cluster
 from tests import commands
 from tests.commands import Ran
@@ -67,7 +67,7 @@ def test_junit_has_a_case_for_each_domain_and_those_of_fail_on_fail(run: Run) ->
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("6", "2", "0")
     failure = cases["survive.cluster", "a"].find("failure")
     assert failure is not None
-    assert "PropagationPolicy default/one  1  unplaced" in str(failure.text)
+    assert "PropagationPolicy default/one  1   unplaced" in str(failure.text)
     assert ran.status == 1
 
 
@@ -114,12 +114,14 @@ def test_each_class_but_untouched_has_a_letter_of_its_own() -> None:
 
 
 def test_names_are_escaped_in_every_document(tmp_path: Path) -> None:
-    odd = cluster("a").region("<b>|x")
+    odd = cluster("a").region("<b>|x\n\x1b[31mz")
     files = _files(tmp_path, clusters=[odd, *CLUSTERS[1:]])
-    assert "<b>|x" not in commands.run("survive", *files, "-o", "html").out
-    markdown = commands.run("survive", *files, "-o", "markdown").out
-    assert "<b>|x" not in markdown
-    ET.fromstring(commands.run("survive", *files, "-o", "junit").out)
+    for output in ("text", "markdown", "html", "junit"):
+        written = commands.run("survive", *files, "-o", output).out
+        assert "<b>|x" not in written or output == "text"
+        assert "\x1b" not in written
+        assert not any(line.startswith(("\\[31mz", "[31mz")) for line in written.splitlines())
+    ET.fromstring(written)
 
 
 def test_all_files_and_the_metrics_have_the_same_figures(run: Run, tmp_path: Path) -> None:

@@ -6,15 +6,15 @@ import random
 
 import pytest
 
-from karmada_advisor.plan.change import Draft
-from karmada_advisor.plan.inputs import Known, PlanInputs
-from karmada_advisor.plan.model import Effect
-from karmada_advisor.plan.objects import PlanObjects
-from karmada_advisor.plan.result import make_plan
-from karmada_advisor.survive.domains import failure_domains
-from karmada_advisor.survive.engine import Losses
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.inputs import Known, PlanInputs
+from karmada_advisor.whatif.plan.model import Effect
+from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.result import make_plan
+from karmada_advisor.whatif.survive.domains import failure_domains
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from tests.unit.plan.asking import rules

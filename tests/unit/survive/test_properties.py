@@ -8,14 +8,14 @@ from functools import cache
 
 import pytest
 
-from karmada_advisor.plan.decide import PlanSide, without_clusters
-from karmada_advisor.survive.classify import Classified, LossClass, Pair, classified
-from karmada_advisor.survive.coupled import CoupledLosses
-from karmada_advisor.survive.domains import FailureDomain, failure_domains
-from karmada_advisor.survive.engine import Losses
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_inputs import LossInputs
-from karmada_advisor.survive.taints import NO_POLICIES, LossTaints
+from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
+from karmada_advisor.whatif.survive.classify import Classified, LossClass, Pair, classified
+from karmada_advisor.whatif.survive.coupled import CoupledLosses
+from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Taint
@@ -146,7 +146,12 @@ def test_the_worlds_have_every_class_that_they_can_have() -> None:
         for losses, _, loss, number, _ in _cases(seed)
         for each in losses.tallies[loss][number].pairs
     )
-    assert {*LossClass} - {*seen} <= {LossClass.UNTOUCHED, LossClass.HELD, LossClass.BLOCKED}
+    assert {*LossClass} - {*seen} <= {
+        LossClass.UNTOUCHED,
+        LossClass.HELD,
+        LossClass.BLOCKED,
+        LossClass.NOT_JUDGED,
+    }
 
 
 def test_bindings_that_differ_in_their_uid_only_share_decisions_unless_it_decides_a_tie() -> None:

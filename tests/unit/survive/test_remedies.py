@@ -15,17 +15,18 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.plan.decide import PlanSide
-from karmada_advisor.survive.classify import Classified, LossClass, wanted
-from karmada_advisor.survive.domains import FailureDomain, failure_domains
-from karmada_advisor.survive.edited import FleetEditor
-from karmada_advisor.survive.engine import Losses
-from karmada_advisor.survive.least_capacity import LeastCapacity
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.loss_inputs import LossInputs
-from karmada_advisor.survive.loss_search import LossSearch
-from karmada_advisor.survive.remedies import FoundRemedy, Remedies
-from karmada_advisor.survive.steps import finished
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.whatif.plan.decide import PlanSide
+from karmada_advisor.whatif.survive.classify import Classified, LossClass, counts_copies, wanted
+from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
+from karmada_advisor.whatif.survive.edited import FleetEditor
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss_search import LossSearch
+from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
+from karmada_advisor.whatif.survive.report_steps import finished
 from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -171,6 +172,22 @@ class Reference:
             found |= {(number, each.key): result for each, result in _with_pending(here, self.clusters)}
         return found
 
+    def today(self, fleet: PolicyFleet, edited: PolicyFleet) -> tuple[int, int]:
+        """Return the replicas, or copies, that stop and start today by the decisions about what is edited."""
+        stops = starts = 0
+        for old, new in zip(fleet.bindings, edited.bindings, strict=True):
+            if new["metadata"]["name"] not in edited.edited:
+                continue
+            made = self._decided(new, is_edited=True)
+            assert made is not None
+            spec = Binding.from_manifest(old).spec
+            had, has = (
+                Counter({one.name: 1 if counts_copies(spec) else one.replicas for one in each.clusters})
+                for each in (spec, made[0].spec)
+            )
+            stops, starts = stops + (had - has).total(), starts + (has - had).total()
+        return stops, starts
+
     def _decided(self, manifest: Manifest, *, is_edited: bool) -> tuple[Binding, Sequence[Classified]] | None:
         """Return a binding today, and its class in each loss; None if today's decision fails after an edit."""
         each = Binding.from_manifest(manifest)
@@ -227,6 +244,19 @@ def _with_pending(
             yield each, result
 
 
+def _mends_a_group(losses: Losses, remedy: FoundRemedy) -> bool:
+    """Return whether a remedy cures all that fails for one reason, of one policy and in one kind of domain."""
+    groups: dict[tuple[object, ...], set[tuple[int, int]]] = {}
+    for number, tally in enumerate(losses.tallies[Loss.GONE]):
+        for pair in tally.pairs:
+            stored, found = losses.asked[pair.position].stored, pair.classified
+            if found.missing and not pair.is_pending and found.effect is remedy.effect:
+                reason = pair.found.failed_by, losses.inputs.domains[number].kind
+                key = (policy_of(stored.annotations), *reason)
+                groups.setdefault(key, set()).add((number, pair.position))
+    return any(key[0] == remedy.policy and group <= remedy.cured for key, group in groups.items())
+
+
 def _remedies(fleet: PolicyFleet, losses: Losses) -> Iterator[FoundRemedy]:
     editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
     yield from finished(Remedies(editor, Loss.GONE).steps())[0]
@@ -258,8 +288,14 @@ def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
             )
             assert after is not None, (seed, each)
             assert each.cured
-            for key in {(number, losses.bindings[place].key) for number, place in each.cured}:
+            cured = {(number, losses.bindings[place].key) for number, place in each.cured}
+            for key in cured:
                 assert before[key].missing > 0 == after[key].missing, (seed, key, each)
+            if not adds:
+                ended = {key for key, one in before.items() if one.missing and not after[key].missing}
+                assert cured == ended, (seed, each)
+                assert _mends_a_group(losses, each), (seed, each)
+                assert (each.moves, each.starts) == reference.today(fleet, edited), (seed, each)
             for key in after.keys() & before.keys():  # nothing is worse for what was on no cluster before
                 figures = [(one.dark, one.missing, one.interrupted) for one in (after[key], before[key])]
                 assert adds or not any(a > b for a, b in zip(*figures, strict=True)), (seed, key, each)

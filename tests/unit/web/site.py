@@ -6,7 +6,6 @@ import json
 import pickle
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from pathlib import Path
@@ -15,17 +14,19 @@ from typing import Any, Self, TypeVar
 import aiohttp
 
 from karmada_advisor.cli.flags.web import make_parser
+from karmada_advisor.cli.questions import process_rules_of
 from karmada_advisor.cli.web.answers import CommandAnswers
 from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.authorization import Authorization
-from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.viewer import NOBODY, Viewer
-from karmada_scheduler.client.api_connection import ApiConnection
-from karmada_scheduler.http_server.messages import AnsweredRequest
-from karmada_scheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_scheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
+from karmada_pyscheduler.client.connection import ApiConnection
+from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.unit.estimator.fault_server import free_port
 from tests.unit.explain.fleet import billing, checkout, fleet
@@ -33,15 +34,16 @@ from tests.unit.explain.fleet import billing, checkout, fleet
 T = TypeVar("T")
 
 
-class Inline(Computer):
+class Inline(AnswerWorker):
     """Computes in the test's thread; results pass through bytes, as those of a process do."""
 
-    async def answer(
-        self, key: Hashable, work: Callable[[], T], *, requester: str = "", is_plan: bool = False
-    ) -> T:
+    async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
         found: T = pickle.loads(pickle.dumps(work()))
         self._computed(found)
         return found
+
+    async def run(self, work: Callable[[], T], seconds: float) -> T:
+        return work()
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class Site:
         viewer: Viewer | None = None,
         refusal: RequestRefusal | None = None,
         sessions: Authorization | None = None,
+        reveal: Reveal = Reveal.OWN,
         connection: ApiConnection | None = None,
         on_response: Callable[[AnsweredRequest], None] = lambda _: None,
     ) -> None:
@@ -120,17 +123,20 @@ class Site:
         self.arguments = make_parser().parse_args(given)
         self.files = paths
         self.port = free_port()
-        self.reader = Reader(self.arguments)
+        rules = process_rules_of(self.arguments)
+        self.reader = Reader(self.arguments, rules)
         self.reader.read()
-        self.answers = CommandAnswers(self.arguments, self.reader, (), connection=connection)
+        self.answers = CommandAnswers(self.arguments, self.reader, rules, connection=connection)
         found = refusal or viewer or (NOBODY if sessions is not None else None)
-        computer = Inline(computed=self.answers.computed)
-        handlers = Handlers(self.answers, computer, Pages(), is_open=found is None, sessions=sessions)
+        self.worker = Inline(computed=self.answers.computed)
+        handlers = Handlers(
+            self.answers, self.worker, Pages(), is_open=found is None, sessions=sessions, reveal=reveal
+        )
         self.routes = handlers.routes()
 
-        async def who(headers: Mapping[str, str]) -> Viewer | RequestRefusal:
+        async def who(headers: Mapping[str, str], address: str) -> Viewer | RequestRefusal:
             if sessions is not None:
-                return await sessions.viewer(headers)
+                return await sessions.viewer(headers, address)
             assert found is not None
             return found
 
@@ -143,16 +149,17 @@ class Site:
             problem_page=handlers.problem_page,
             on_response=on_response,
         )
-        self._stack = ExitStack()
 
     async def __aenter__(self) -> Self:
-        self._stack.enter_context(self.answers)
         await self.server.start()
         return self
 
     async def __aexit__(self, *_: object) -> None:
         await self.server.stop()
-        self._stack.close()
+
+    async def refresh(self) -> None:
+        """Compute what the page computes before anybody asks."""
+        await self.answers.background.refresh(self.worker.run, self.answers.state)
 
     async def get(
         self, path: str, method: str = "GET", *, form: dict[str, str] | None = None, **headers: str

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from karmada_advisor.cli.web.access import AuditLog, audited
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_scheduler.http_server.messages import AnsweredRequest
-from karmada_scheduler.http_server.request_guard import RequestRefusal
-from karmada_scheduler.records import log_file
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.records import log_file
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters
 from tools.controlplane import wait_for
@@ -24,7 +24,7 @@ NOON = datetime(2026, 11, 27, 12, tzinfo=UTC)
 
 
 def answered(user: str = "dev", *, route: str = "/b/{namespace}/{name}") -> AnsweredRequest:
-    return AnsweredRequest("GET", route, {"namespace": "shop", "name": "web"}, user, 200, 0.0123)
+    return AnsweredRequest("GET", route, {"namespace": "shop", "name": "web"}, user, "192.0.2.1", 200, 0.0123)
 
 
 def lines_of(path: Path) -> list[Any]:
@@ -39,6 +39,7 @@ def test_a_line_says_who_has_read_what(tmp_path: Path) -> None:
     assert lines_of(file) == [
         {
             "time": "2026-11-27T12:00:00.000Z",
+            "address": "192.0.2.1",
             "user": "dev",
             "method": "GET",
             "route": "/b/{namespace}/{name}",
@@ -124,4 +125,7 @@ async def test_somebody_who_is_not_let_in_has_a_line_without_a_name(tmp_path: Pa
         await site.get("/bindings")
         await site.get("/", Host="evil.example")
 
-    assert [(each.user, each.status) for each in found] == [("", 401), ("", 421)]
+    assert [(each.address, each.user, each.status) for each in found] == [
+        ("127.0.0.1", "", 401),
+        ("127.0.0.1", "", 421),
+    ]

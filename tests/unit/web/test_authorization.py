@@ -12,12 +12,13 @@ from karmada_advisor.web.authorization import SHOWN, Authorization
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_advisor.web.viewer import Viewer
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.permissions import Permission
-from karmada_scheduler.client.reviews import Reviews, User
-from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import Reviews, User
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_scheduler.api_error import ApiError
 
 AUDIENCE = "karmada-pyscheduler-web"
+PEER = "192.0.2.1"
 
 
 class Plane:
@@ -65,7 +66,7 @@ def authorization_by(plane: Plane) -> Authorization:
 async def test_who_may_list_all_that_is_shown_is_let_in() -> None:
     plane = Plane()
 
-    viewer = await authorization_by(plane).viewer({"Authorization": "bearer  good "})
+    viewer = await authorization_by(plane).viewer({"Authorization": "bearer  good "}, PEER)
 
     assert isinstance(viewer, Viewer)
     assert viewer.sees_all
@@ -76,7 +77,9 @@ async def test_who_may_list_all_that_is_shown_is_let_in() -> None:
 
 @pytest.mark.parametrize("each", SHOWN)
 async def test_who_may_not_list_one_of_them_learns_which(each: Permission) -> None:
-    viewer = await authorization_by(Plane(forbidden=each.resource)).viewer({"Authorization": "Bearer good"})
+    viewer = await authorization_by(Plane(forbidden=each.resource)).viewer(
+        {"Authorization": "Bearer good"}, PEER
+    )
 
     assert isinstance(viewer, Viewer)
     assert viewer.missing == (each,)
@@ -86,7 +89,7 @@ async def test_who_may_not_list_one_of_them_learns_which(each: Permission) -> No
 
 async def test_bindings_of_a_namespace_are_for_who_may_list_them_there() -> None:
     plane = Plane(forbidden="clusters", namespaces={"shop"})
-    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
+    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"}, PEER)
     assert isinstance(viewer, Viewer)
 
     await viewer.check_namespace("shop")
@@ -100,7 +103,7 @@ def _subject(kind: str, name: str, **more: str) -> dict[str, str]:
 
 
 async def _namespaces(plane: Plane, existing: Sequence[str] = ()) -> list[str]:
-    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
+    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"}, PEER)
     assert isinstance(viewer, Viewer)
     return await viewer.namespaces(existing)
 
@@ -152,7 +155,7 @@ async def test_role_bindings_are_listed_once_a_minute_however_many_ask() -> None
 
 @pytest.mark.parametrize("header", ["", "Bearer", "Bearer ", "Basic Z29vZA==", "good", "Bearer other"])
 async def test_others_learn_how_to_get_a_token(header: str) -> None:
-    refused = await authorization_by(Plane()).viewer({"Authorization": header})
+    refused = await authorization_by(Plane()).viewer({"Authorization": header}, PEER)
 
     assert isinstance(refused, RequestRefusal)
     assert (refused.status, refused.headers) == (401, {"WWW-Authenticate": "Bearer"})
@@ -162,7 +165,7 @@ async def test_others_learn_how_to_get_a_token(header: str) -> None:
 async def test_while_the_api_server_is_away_nobody_is_let_in() -> None:
     plane = Plane(failure=ApiError("connection refused"))
 
-    refused = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
+    refused = await authorization_by(plane).viewer({"Authorization": "Bearer good"}, PEER)
 
     assert isinstance(refused, RequestRefusal)
     assert (refused.status, refused.headers) == (503, {"Retry-After": "2"})

@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from karmada_advisor.web.history import MOST, history_of
 from karmada_advisor.web.viewer import LIST_EVENTS, Viewer
-from karmada_scheduler.client.api_error import ApiError
+from karmada_scheduler.api_error import ApiError
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters, with_permission
 

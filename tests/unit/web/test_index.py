@@ -44,6 +44,9 @@ def _made(dice: random.Random, name: str) -> BindingBuilder:
         made.annotation("propagationpolicy.karmada.io/namespace", "a")
     if dice.random() < 0.5:
         made.last_scheduled(f"2026-11-22T{dice.randrange(10, 24)}:00:00Z")
+    if dice.random() < 0.3:
+        clusters = [{"name": dice.choice(["m1", "m2"]), "replicas": 1}]
+        made.manifest()["spec"]["requiredBy"] = [{"namespace": "a", "name": "app", "clusters": clusters}]
     condition = dice.choice([DONE, FAILED | {"message": dice.choice(["one", "two"])}])
     return made.condition(**condition).observed_generation(1)
 
@@ -97,6 +100,16 @@ def test_a_selection_has_those_for_which_the_filter_holds_in_the_order_of_lists(
     rows = {row.key: row for row in (_one(dice) for _ in range(200))}
     index = BindingIndex(rows.values())
     assert list(index.select(wanted)) == sorted(row for row in rows.values() if wanted.holds(row))
+
+
+def test_a_copy_that_another_binding_requires_is_on_its_cluster() -> None:
+    made = binding("settings", namespace="a").placement(None)
+    made.manifest()["spec"]["requiredBy"] = [{"namespace": "a", "name": "app", "clusters": [{"name": "m1"}]}]
+    row = indexed(made.build(), made.manifest(), Facts())
+    index = BindingIndex([row])
+
+    assert (list(index.on("m1")), list(index.select(Filter(cluster="m1")))) == ([row], [row])
+    assert not list(index.on("m2"))
 
 
 def test_a_change_that_concerns_no_other_namespace_leaves_their_stamps() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.web.leader import KEPT_SECONDS, LeaderRecords, leader_records
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process_answers import ProcessState
-from karmada_advisor.sources.process_http import ProcessAddress
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.records.access import AUDIENCE
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.process_answers import ProcessState
+from karmada_advisor.fleet.process_http import ProcessAddress
+from karmada_pyscheduler.records.endpoints import AUDIENCE
+from karmada_scheduler.api_error import ApiError
 
 
 class Fleet:

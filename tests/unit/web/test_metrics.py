@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import re
-import threading
 from pathlib import Path
-from typing import Any
 
-import pytest
 from cryptography.fernet import Fernet
 
 from karmada_advisor.cli.web.access import end_of
+from karmada_advisor.web.answer_worker import AnswerWorker, TooLongError
 from karmada_advisor.web.authorization import Authorization
-from karmada_advisor.web.computing import Computer
-from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import Sessions
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.reviews import Reviews
-from karmada_scheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.client.reviews import Reviews
+from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_scheduler.api_error import ApiError
 from tests.unit.web.site import Site
-from tests.unit.web.test_authorization import AUDIENCE, Plane
-from tests.unit.web.test_computing import during, spin
+from tests.unit.web.test_answer_worker import spin
+from tests.unit.web.test_authorization import AUDIENCE, PEER, Plane
 from tests.unit.web.test_sessions import HOUR, Keys, cookie_of
 from tools.controlplane.pki import Authority
 
@@ -68,10 +64,10 @@ async def test_reviews_are_counted_by_result_and_by_whether_they_were_asked_for_
     page = Authorization(reviews, NamespaceHints(plane.role_bindings), audience=AUDIENCE)
     good, bad = ({"Authorization": f"Bearer {token}"} for token in ("good", "bad"))
 
-    await asyncio.gather(page.viewer(good), page.viewer(good))
-    await page.viewer(bad)
+    await asyncio.gather(page.viewer(good, PEER), page.viewer(good, PEER))
+    await page.viewer(bad, PEER)
     plane.failure = ApiError("away")
-    await page.viewer({"Authorization": "Bearer another"})
+    await page.viewer({"Authorization": "Bearer another"}, PEER)
 
     asked = len(plane.asked)
     assert samples(metrics, "reviews_total") == {
@@ -92,7 +88,7 @@ async def test_attempts_to_sign_in_are_counted_by_result_and_readers_of_the_form
     page = Counted(tmp_path)
     async with page.site as site:
         await site.get("/sign-in")
-        for token in ("good", *("bad",) * 11):
+        for token in ("good", *(f"bad-{number}" for number in range(11))):
             await site.get("/sign-in", "POST", form={"token": token})
         await site.get("/sign-in", "POST", form={"token": "good"}, Origin="https://elsewhere.example")
 
@@ -131,106 +127,23 @@ async def test_no_metric_names_who_asks_or_what_they_ask_for(tmp_path: Path) -> 
         assert not re.search(rf"\b{name}\b", text), name
 
 
-def counting(metrics: WebMetrics, **named: Any) -> Computer:
-    computer = Computer(on_ended=metrics.answer_ended, on_process=metrics.process_begun, **named)
-    metrics.expose_pending(lambda: computer.waiting)
-    return computer
-
-
-def test_answers_that_are_ended_by_a_limit_are_counted_once_with_the_processes_that_have_begun() -> None:
+async def test_ended_answers_begun_processes_and_waiting_questions_are_counted() -> None:
     metrics = WebMetrics()
-    computer = counting(metrics, share=0.05, cpu_seconds=0.2)
-
-    async def ask() -> None:
-        with pytest.raises(TooLongError):
-            await computer.answer("key", spin)
-        assert await computer.answer("other", lambda: 5) == 5
-
-    during(computer, ask)
-
-    assert samples(metrics, "ended_answers_total") == {"cpu": 1}
-    assert samples(metrics, "answer_processes_total") == {"": 1}
-
-
-def test_an_answer_that_is_ended_in_the_main_thread_or_by_its_memory_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    metrics = WebMetrics()
-    computer = counting(metrics, cpu_seconds=0.1)
-    monkeypatch.setattr("karmada_advisor.web.forked_job.MAX_MIB", 0)
-
-    def grow() -> None:
-        kept = [bytes(range(256)) * 4096 for _ in range(64)]
-        threading.Event().wait(20)
-        kept.clear()
-
-    async def ask() -> None:
-        with pytest.raises(TooLongError, match="CPU time"):
-            await computer.answer("key", spin)
-        with pytest.raises(TooLongError, match="memory"):
-            await computer.answer("plan", grow, is_plan=True)
-
-    during(computer, ask)
-
-    assert samples(metrics, "ended_answers_total") == {"cpu": 1, "memory": 1}
-
-
-def test_an_answer_for_which_nobody_waits_any_more_is_counted_wherever_it_is_computed() -> None:
-    metrics = WebMetrics()
-    computer = counting(metrics, seconds=0.3)
-
-    async def until(count: int) -> None:
-        async with asyncio.timeout(10):
-            while samples(metrics, "ended_answers_total").get("abandoned", 0) < count:
-                await asyncio.sleep(0.02)
-
-    async def ask() -> None:
-        for number, is_plan in enumerate((False, True), 1):
-            with pytest.raises(BusyError):
-                await computer.answer(number, spin, is_plan=is_plan)
-            await until(number)
-
-    during(computer, ask)
-
-    assert samples(metrics, "ended_answers_total") == {"abandoned": 2}
-    assert samples(metrics, "answer_processes_total") == {"": 1}
-
-
-def test_answers_that_wait_are_counted_and_work_in_idle_moments_is_none(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("karmada_advisor.web.computing._IDLE_CPU_SECONDS", 0.1)
-    metrics = WebMetrics()
-    computer = counting(metrics)
-    begun, go_on = threading.Event(), threading.Event()
-    waiting: list[Any] = []
-
-    def first() -> int:
-        begun.set()
-        go_on.wait(10)
-        return 1
-
-    def idle() -> bool:
-        spin()
-        return False
-
-    async def ask() -> None:
-        asked = [asyncio.create_task(computer.answer("first", first, requester="a"))]
-        await asyncio.to_thread(begun.wait)
-        asked += [
-            asyncio.create_task(computer.answer(number, lambda: 2, requester=str(number)))
-            for number in range(3)
-        ]
+    worker = AnswerWorker(on_ended=metrics.answer_ended, on_process=metrics.process_begun, seconds=0.2)
+    metrics.expose_pending(lambda: worker.waiting)
+    asked = [asyncio.create_task(worker.answer(number, spin, requester=str(number))) for number in range(3)]
+    while not worker.waiting:
         await asyncio.sleep(0)
-        waiting.append(samples(metrics, "pending_answers"))
-        go_on.set()
-        await asyncio.gather(*asked)
+    waiting = samples(metrics, "pending_answers")
+    assert [type(error) for error in await asyncio.gather(*asked, return_exceptions=True)] == 3 * [
+        TooLongError
+    ]
+    assert await worker.answer("other", lambda: 5) == 5
 
-    during(computer, ask, idle=idle)
-
-    assert waiting == [{"": 3}]
+    assert waiting == {"": 1}
     assert samples(metrics, "pending_answers") == {}
-    assert samples(metrics, "ended_answers_total") == {}
+    assert samples(metrics, "ended_answers_total") == {"time": 3}
+    assert samples(metrics, "answer_processes_total") == {"": 4}
 
 
 def test_the_certificate_that_is_served_says_when_it_ends(tmp_path: Path) -> None:

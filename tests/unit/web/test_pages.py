@@ -6,17 +6,13 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any, Never
+from typing import Any
 
 import aiohttp
 import pytest
 
-from karmada_advisor.cli.web.idle_work import CauseSearch
-from karmada_advisor.explain import explain as explaining
-from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.trace_model import Mismatch
-from karmada_advisor.sources import process_http
-from karmada_advisor.web.jobs import BusyError, TooLongError
+from karmada_advisor.fleet import process_http
+from karmada_advisor.web.answer_worker import BusyError, TooLongError
 from karmada_scheduler import command
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
@@ -388,9 +384,8 @@ async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -
     write(files[0], [cluster(name).capacity(cpu=4, memory="8Gi") for name in ("m1", "m2")])
     files[1].write_text("\n".join(f"---\n{json.dumps(each)}" for each in manifests))
     async with Site(tmp_path, files=files) as site:
-        while site.answers.cause_search.advance(site.answers.state):
-            pass
-        assert site.answers.problems == ()
+        await site.refresh()
+        assert site.answers.causes.problems == ()
         for path in (
             "/",
             "/bindings",
@@ -430,7 +425,7 @@ async def test_a_page_that_starts_says_how_far_it_is_and_comes_by_itself(
     for path in ("/", "/b/shop/checkout-deployment", "/v1/bindings"):
         found = await site.get(path)
         assert (found.status, found.headers["Refresh"]) == (503, "2")
-        assert "The page is starting: 12,000 of 100,000 bindings read" in found.text
+        assert "Loading: 12,000 of 100,000 bindings read" in found.text
     assert (await site.get("/readyz")).text == "12,000 of 100,000 bindings read"
     assert (await site.get("/healthz")).status == 200
     monkeypatch.undo()
@@ -446,15 +441,14 @@ async def test_files_that_have_not_changed_are_not_read_again(site: Site) -> Non
 async def test_the_summary_is_what_explain_prints_about_all_bindings(
     site: Site, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    while site.answers.cause_search.advance(site.answers.state):
-        pass
+    await site.refresh()
     served = (await site.get("/v1/overview")).fields
     printed = _printed(capsys, site, "explain", "-A")
     for found in (served, printed):
         found["provenance"].pop("at")
     assert served == printed
     text = (await site.get("/")).page.text
-    assert served["groups"][0]["cause"]["code"] in text
+    assert served["groups"][1]["cause"]["code"] in text
     assert "pay/ billing-deployment" in text
 
 
@@ -649,20 +643,17 @@ async def test_a_cluster_says_since_when_and_why_it_is_not_ready(tmp_path: Path)
         assert "1 cluster not ready" in (await site.get("/")).page.text.replace("  ", " ")
 
 
-async def test_causes_are_looked_for_in_idle_moments_one_of_each_group(site: Site) -> None:
-    while site.answers.cause_search.advance(site.answers.state):
-        pass
-    [group] = (await site.get("/v1/overview")).fields["groups"]
-    assert (group["state"], group["cause"]["code"], len(group["bindings"])) == (
-        "not decided yet",
-        "ClusterUnknown",
-        2,
-    )
+async def test_causes_are_looked_for_before_anybody_asks(site: Site) -> None:
+    await site.refresh()
+    groups = (await site.get("/v1/overview")).fields["groups"]
+    assert [(each["state"], each["cause"] and each["cause"]["code"], each["count"]) for each in groups] == [
+        ("not decided yet", None, 1),
+        ("not decided yet", "ClusterUnknown", 1),
+    ]
 
 
 async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
-    while site.answers.cause_search.advance(site.answers.state):
-        pass
+    await site.refresh()
     before = site.answers.causes
 
     failed = billing().condition(
@@ -670,21 +661,18 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
     )
     write(site.files[1], [checkout().replicas(9), failed])
     site.reader.read()
-    assert site.answers.cause_search.advance(site.answers.state)
     assert site.answers.causes is before
-    assert not site.answers.cause_search.advance(site.answers.state)
+    await site.refresh()
     assert site.answers.causes is not before
-    assert site.answers.causes.looked_at == 2
+    assert len(site.answers.causes.found) == 2
 
 
-def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
-    def created(*_: object) -> Never:
-        raise BusyError("has just been created")
-
-    search = CauseSearch(created, lambda _: "")
-    while search.advance(site.reader.state):
-        pass
-    assert (search.problems, search.result.found, search.result.looked_at) == ((), (), 1)
+async def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
+    state = site.answers.state
+    unpublished = replace(state, contents=replace(state.contents, manifests={}))
+    await site.answers.background.refresh(site.worker.run, unpublished)
+    assert site.answers.causes.problems == ()
+    assert set(site.answers.causes.found.values()) == {None}
 
 
 async def _stamp(site: Site) -> str:
@@ -695,8 +683,7 @@ async def _stamp(site: Site) -> str:
 async def test_a_page_from_before_a_change_is_refreshed_as_soon_as_it_listens(site: Site) -> None:
     stamp = await _stamp(site)
     assert await _stamp(site) == stamp
-    while site.answers.cause_search.advance(site.answers.state):
-        pass
+    await site.refresh()
     url = f"http://127.0.0.1:{site.port}/v1/events?since={stamp}"
     async with asyncio.timeout(20), aiohttp.ClientSession() as session, session.get(url) as found:
         lines = [await found.content.readline() for _ in range(4)]
@@ -726,8 +713,7 @@ async def test_parts_that_are_empty_at_first_can_be_filled_without_a_reload(site
 
     assert await live("/bindings?q=none-like-that") == await live("/bindings") >= {"bindings", "problems"}
     before = await live("/")
-    while site.answers.cause_search.advance(site.answers.state):
-        pass
+    await site.refresh()
     assert await live("/") == before >= {"causes"}
     assert {"causes", "funnel"} <= await live("/b/shop/checkout-deployment")
 
@@ -747,21 +733,7 @@ async def test_decisions_are_filtered_by_policy(tmp_path: Path) -> None:
         assert await names("?policy=none-like-that") == set()
 
 
-async def test_explanations_and_traces_that_differ_from_the_decision_are_counted(site: Site) -> None:
+async def test_explanations_are_counted(site: Site) -> None:
     await site.get("/b/shop/checkout-deployment")
     lines = (await site.get("/metrics")).text.splitlines()
     assert "karmada_scheduler_explanations_total 1.0" in lines
-    assert 'karmada_scheduler_explanation_mismatches_total{trace="divide"} 0.0' in lines
-
-
-async def test_a_trace_that_differs_from_the_decision_is_counted(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def explained(*arguments: Any, **named: Any) -> Explanation:
-        wrong = Mismatch("divide", "targets", "one", "another")
-        return replace(explaining.explain(*arguments, **named), mismatches=(wrong,))
-
-    monkeypatch.setattr("karmada_advisor.cli.web.answers.explain", explained)
-    await site.get("/b/shop/checkout-deployment")
-    lines = (await site.get("/metrics")).text.splitlines()
-    assert 'karmada_scheduler_explanation_mismatches_total{trace="divide"} 1.0' in lines

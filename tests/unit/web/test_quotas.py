@@ -12,12 +12,12 @@ import pytest
 
 from karmada_advisor.web.quotas import MOST_ROWS, NamespaceQuotas, QuotaReader, quotas_of
 from karmada_advisor.web.viewer import EVERYBODY, LIST_QUOTAS, Viewer
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.permissions import Permission
-from karmada_scheduler.client.reviews import ReviewUnavailableError
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import ReviewUnavailableError
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import replace
 from tests.unit.web.site import Site
-from tests.unit.web.test_authorization import Plane, authorization_by
+from tests.unit.web.test_authorization import PEER, Plane, authorization_by
 from tests.unit.web.test_viewer import CANARY, DEVELOPER, bindings, clusters, with_permission
 
 Object = dict[str, Any]
@@ -253,7 +253,7 @@ async def test_a_quota_that_is_none_is_a_problem_and_no_error() -> None:
 
 async def test_the_right_to_list_quotas_is_asked_for_in_the_namespace() -> None:
     plane = Plane(forbidden="clusters", namespaces={"shop"})
-    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"})
+    viewer = await authorization_by(plane).viewer({"Authorization": "Bearer good"}, PEER)
 
     assert isinstance(viewer, Viewer)
     assert [await viewer.sees_quotas(each) for each in ("shop", "pay")] == [True, False]

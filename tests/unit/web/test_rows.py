@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.sources.process_answers import record_of, state_of
+from karmada_advisor.fleet.process_answers import record_of, state_of
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web import pages

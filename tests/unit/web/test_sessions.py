@@ -16,9 +16,9 @@ from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers.sessions import local_path
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import LONGEST_TOKEN, SessionKeysError, Sessions, ended
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.reviews import Reviews
-from karmada_scheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.client.reviews import Reviews
+from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_scheduler.api_error import ApiError
 from tests.unit.web.site import Answer, Site
 from tests.unit.web.test_authorization import AUDIENCE, Plane
 
@@ -151,14 +151,15 @@ def test_after_signing_in_people_go_to_a_path_of_the_page(given: str, path: str)
 class SignIn:
     """A page on which the holder of the token ``good`` signs in."""
 
-    def __init__(self, folder: Path, plane: Plane | None = None) -> None:
+    def __init__(self, folder: Path, plane: Plane | None = None, *, keys: Keys | None = None) -> None:
+        self.keys = keys or Keys(folder)
         self.plane = plane or Plane(forbidden="clusters", namespaces={"shop"})
         self.answered: list[AnsweredRequest] = []
         authorization = Authorization(
             Reviews(self.plane, audiences=[AUDIENCE]),
             NamespaceHints(self.plane.role_bindings),
             audience=AUDIENCE,
-            sessions=Keys(folder).sessions(lambda: 100.0),
+            sessions=self.keys.sessions(lambda: 100.0),
         )
         self.site = Site(folder, sessions=authorization, on_response=self.answered.append)
 
@@ -244,6 +245,20 @@ async def test_attempts_that_fail_are_bounded_and_the_api_server_is_asked_no_mor
 
     assert [each.status for each in answers] == [401] * 10 + [429] * 2
     assert good.status == 429
+
+
+async def test_who_is_signed_in_goes_on_where_others_guess_and_so_does_another_page(tmp_path: Path) -> None:
+    page = SignIn(tmp_path)
+    async with page.site as site:
+        cookie = cookie_of((await page.post("good")).cookies)
+        for number in range(12):
+            await site.get("/", Authorization=f"Bearer bad-{number}")
+        assert (await site.get("/", Cookie=cookie)).status == 200
+    fresh = SignIn(tmp_path, keys=page.keys)  # after a restart, or the other replica: it knows no token
+    async with fresh.site as site:
+        found = [await site.get("/", Authorization=f"Bearer bad-{number}") for number in range(12)]
+        assert [each.status for each in found] == [401] * 10 + [429] * 2
+        assert (await site.get("/", Cookie=cookie)).status == 200
 
 
 async def test_a_token_that_is_too_long_for_cookies_needs_a_proxy(tmp_path: Path) -> None:

@@ -1,15 +1,16 @@
-"""The pages about losses: computed ahead in slices, and shown with their age."""
+"""The pages about losses: computed before anybody asks, and shown with their age."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator
-from itertools import count
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from karmada_advisor.web.computing import JobEndedError
+from karmada_advisor.web.answer_worker import TooLongError
+from karmada_scheduler.structs import replace
 from tests.commands import run
 from tests.unit.survive.test_command import CLUSTERS, _bindings
 from tests.unit.survive.test_taints import _policy
@@ -22,11 +23,6 @@ async def site(tmp_path: Path) -> AsyncIterator[Site]:
         yield served
 
 
-def _work(site: Site) -> int:
-    """Work ahead until nothing is left; return the number of slices."""
-    return next(number for number in count(1) if not site.answers.work_ahead())
-
-
 async def test_before_the_first_report_the_page_says_so_and_the_data_come_later(site: Site) -> None:
     assert "Not decided yet." in (await site.get("/survive")).page.text
     assert (await site.get("/v1/survive")).status == 503
@@ -35,7 +31,7 @@ async def test_before_the_first_report_the_page_says_so_and_the_data_come_later(
 
 
 async def test_the_pages_show_what_the_command_prints(site: Site) -> None:
-    _work(site)
+    await site.refresh()
     clusters, bindings = site.files
     printed = run("survive", f"--clusters={clusters}", f"--bindings={bindings}", "-o=json").fields
     found = (await site.get("/v1/survive")).fields
@@ -58,7 +54,7 @@ async def test_the_pages_show_what_the_command_prints(site: Site) -> None:
 
 
 async def test_each_world_after_a_loss_has_its_own_page_and_data(site: Site) -> None:
-    _work(site)
+    await site.refresh()
     for loss in ("itself", "deleted"):
         clusters, bindings = site.files
         flags = (
@@ -84,46 +80,27 @@ async def test_each_world_after_a_loss_has_its_own_page_and_data(site: Site) -> 
 
 
 async def test_the_page_of_a_loss_names_edits_after_which_workloads_survive_it(site: Site) -> None:
-    _work(site)
+    await site.refresh()
     lost = (await site.get("/survive/cluster/a")).page.text
     assert "Any one of these mends it:" in lost
     assert "Add c to clusterNames; needs the owner's word" in lost
     assert "--feature-gates=Failover=true" in (await site.get("/survive")).page.text
 
 
-async def test_a_step_that_takes_too_long_leaves_a_report_without_remedies(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def too_long(*_: object) -> object:
-        raise JobEndedError
-
-    monkeypatch.setattr("karmada_advisor.survive.remedies.Remedies.steps", too_long)
-    with pytest.raises(JobEndedError):
-        _work(site)
-    site.answers.start_again()
-    _work(site)
-    assert (await site.get("/v1/survive")).fields["remedies"] == []
-
-
-def _end(_: int) -> None:
-    raise JobEndedError
-
-
 async def test_a_fleet_that_is_too_large_for_a_report_is_given_up_for_some_time_and_the_page_says_so(
-    site: Site, monkeypatch: pytest.MonkeyPatch
+    site: Site,
 ) -> None:
     begun = []
 
-    def too_long(*_: object, **__: object) -> Iterator[None]:
+    async def too_long(work: Callable[[], Any], seconds: float) -> Any:
+        if seconds < 60:
+            return work()
         begun.append(1)
-        return map(_end, (1,))
+        raise TooLongError("the answer takes more than 600 s")
 
-    monkeypatch.setattr("karmada_advisor.cli.web.idle_work.report_steps", too_long)
-    with pytest.raises(JobEndedError):
-        _work(site)
-    site.answers.start_again()
-    site.reader.read()
-    _work(site)
+    for number in (0, 1):
+        state = site.answers.state
+        await site.answers.background.refresh(too_long, replace(state, number=state.number + number))
     assert len(begun) == 1
     assert "too large for a report on the page" in (await site.get("/survive")).page.text
 
@@ -133,13 +110,13 @@ async def test_cluster_taint_policies_of_a_file_evict_by_themselves(tmp_path: Pa
     policy.write_text(json.dumps(_policy()))
     flags = [f"--taint-policies={policy}"]
     async with Site(tmp_path, flags=flags, clusters=CLUSTERS, bindings=_bindings()) as site:
-        _work(site)
+        await site.refresh()
         text = (await site.get("/survive")).page.text
         assert "add NoExecute taints (example.com/down) to 4 clusters that are not ready" in text
 
 
 async def test_a_binding_a_cluster_and_the_fleet_say_what_a_loss_would_do(site: Site) -> None:
-    _work(site)
+    await site.refresh()
     assert (
         "Lost with: cluster a (unplaced, dark )" in (await site.get("/b/default/pinned-deployment")).page.text
     )
@@ -149,21 +126,15 @@ async def test_a_binding_a_cluster_and_the_fleet_say_what_a_loss_would_do(site: 
 
 async def test_the_metrics_have_the_figures_once_there_is_a_report(site: Site) -> None:
     assert "survive" not in (await site.get("/metrics")).text
-    _work(site)
+    await site.refresh()
     text = (await site.get("/metrics")).text
     assert 'karmada_scheduler_survive_spofs{kind="cluster"} 1.0' in text
     assert "karmada_scheduler_survive_report_complete 1.0" in text
 
 
 async def test_a_report_about_objects_that_have_changed_says_so(site: Site) -> None:
-    _work(site)
+    await site.refresh()
     assert "have changed since" not in (await site.get("/survive")).page.text
     write(site.files[1], _bindings()[:1])
     site.reader.read()
     assert "from objects that have changed since" in (await site.get("/survive")).page.text
-
-
-async def test_work_that_was_ended_half_way_is_begun_again(site: Site) -> None:
-    site.answers.start_again()
-    _work(site)
-    assert (await site.get("/v1/survive")).status == 200

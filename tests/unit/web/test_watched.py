@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import Any
 
 from karmada_advisor.cli.web.watched import Surroundings, WatchedFleet, id_of
-from karmada_advisor.sources.gathered import Objects
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.model import StateName
 from karmada_advisor.web.index import BindingIndex
-from karmada_scheduler.client.karmada import CLUSTERS, PROPAGATION_POLICIES, RESOURCE_BINDINGS
+from karmada_pyscheduler.client.karmada import CLUSTERS, PROPAGATION_POLICIES, RESOURCE_BINDINGS
 from karmada_scheduler.testing import binding, cluster
 
 DONE = {"type": "Scheduled", "status": "True", "reason": "Success", "message": "scheduled"}
@@ -139,7 +139,7 @@ def test_a_scheduler_that_is_missing_changes_the_states_of_its_bindings_in_steps
         made = binding(f"web-{number}").replicas(1).scheduler("nobody").resource_version("2").manifest()
         fleet.put(RESOURCE_BINDINGS, made, is_listed=True)
     fleet.begin(fleet.rows(fleet.bindings))
-    fleet.surround(Surroundings(Objects("", at=datetime(2026, 11, 27, 10, tzinfo=UTC), leases=[])))
+    fleet.surround(Surroundings(Fleet("", at=datetime(2026, 11, 27, 10, tzinfo=UTC), leases=[])))
     assert fleet.contents().index.counts()[StateName.NOT_DECIDED_YET] == 50
     assert len(list(fleet.index_again())) == 3
     assert fleet.contents().index.counts()[StateName.NOBODY_DECIDES] == 50

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
-from tools.why_not_check.check import Checker
-from tools.why_not_check.questions import CheckedQuestion
+from tests.unit.whynot.checker import Checker
+from tests.unit.whynot.questions import CheckedQuestion
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,18 @@ from typing import Any, cast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, compatible, edit, ordered
+from karmada_advisor.whynot.edits import compatible, ordered
 from karmada_advisor.whynot.found_edits import irreducible
 from karmada_advisor.whynot.json_patch import operation, patched, pointer
 from karmada_advisor.whynot.search import _priority
-from tools.why_not_check.json_patch import applied
+from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side
+from tests.unit.whynot.json_patch import applied
 
 CLUSTER = ObjectRef("Cluster", "", "m1")
 
 
 def change(action: PatchAction, *path: str | int, value: Any = None) -> Edit:
-    return edit(Side.CLUSTER, "test", CLUSTER, action, path, value=value)
+    return Edit(Side.CLUSTER, "test", CLUSTER, action, path, value=value)
 
 
 def test_a_value_that_exists_is_replaced() -> None:

@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from karmada_advisor.cli.flags.shared import add_rules
-from karmada_advisor.sources import rules
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_advisor.whynot.scheduled import SimulatedScheduler
-from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
+from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 
 
 @contextmanager
 def object_set(asked: BindingBuilder, *clusters: ClusterBuilder) -> Iterator[ObjectSet]:
-    parser = argparse.ArgumentParser()
-    add_rules(parser)
-    arguments = parser.parse_args([], argparse.Namespace(as_new=False))
-    shown = ShownObjects(Workloads(None))
-    with rules.dry_running(arguments, FeatureGates(), (), shown) as dry_run:
+    with Rules().dry_run(ShownObjects(Workloads(None))) as dry_run:
         scheduler = SimulatedScheduler(dry_run)
         built = asked.build()
         yield ObjectSet(
@@ -45,7 +38,7 @@ def fleet() -> list[ClusterBuilder]:
 
 
 def taint(name: str, key: str = "k") -> Edit:
-    return edit(
+    return Edit(
         Side.CLUSTER, "addTaint", ObjectRef("Cluster", "", name), PatchAction.APPEND, ("spec", "taints"),
         value={"key": key, "effect": "NoSchedule"},
     )  # fmt: skip
@@ -53,7 +46,7 @@ def taint(name: str, key: str = "k") -> Edit:
 
 def exclude(name: str) -> Edit:
     ref = ObjectRef(*asked().build().key)
-    return edit(
+    return Edit(
         Side.POLICY, "excludeCluster", ref, PatchAction.APPEND, ("spec", "placement", "clusterAffinity", "exclude"),
         value=name,
     )  # fmt: skip

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import pytest
 
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side, edit
 from karmada_advisor.whynot.quantities import amounts_of, least
+from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side
 
 REF = ObjectRef("ResourceBinding", "shop", "web")
 
 
 def replicas(amount: int) -> Edit:
-    return edit(Side.WORKLOAD, "setReplicas", REF, PatchAction.SET, ("spec", "replicas"), value=amount)
+    return Edit(Side.WORKLOAD, "setReplicas", REF, PatchAction.SET, ("spec", "replicas"), value=amount)
 
 
 def made(base: int, amount: int) -> Edit:

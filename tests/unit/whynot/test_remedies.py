@@ -331,3 +331,101 @@ def test_a_binding_whose_clusters_only_change_their_order_is_not_touched() -> No
 
     [capacity] = [each for each in found.remedies if each["edits"][0]["op"] == "addCapacity"]
     assert capacity["touches"] == {"bindings": 1, "checked": True}
+
+
+def _expression(operator: str, *values: str) -> dict[str, Any]:
+    return {"matchExpressions": [{"key": "env", "operator": operator, "values": list(values)}]}
+
+
+def _static_weight(target: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "replicaScheduling": {
+            "replicaSchedulingType": "Divided",
+            "replicaDivisionPreference": "Weighted",
+            "weightPreference": {"staticWeightList": [{"targetCluster": target, "weight": 1}]},
+        }
+    }
+
+
+_LIKE = {"labelSelector": _expression("Like", "prod")}
+
+
+@pytest.mark.parametrize(
+    ("placement", "ops", "path"),
+    [
+        ({"clusterAffinity": _LIKE}, ["dropExpression"], "/clusterAffinity/labelSelector/matchExpressions/0"),
+        (
+            {"clusterAffinity": {"labelSelector": _expression("in", "prod")}},
+            ["correctExpression"],
+            "/clusterAffinity/labelSelector/matchExpressions/0/operator",
+        ),
+        (
+            {"clusterAffinity": {"labelSelector": {"matchLabels": {"-x": "v"}}}},
+            ["dropExpression"],
+            "/clusterAffinity/labelSelector/matchLabels/-x",
+        ),
+        (
+            {"clusterAffinity": {"fieldSelector": _expression("In", "prod")}},
+            ["dropExpression"],
+            "/clusterAffinity/fieldSelector/matchExpressions/0",
+        ),
+        (
+            {
+                "clusterAffinities": [
+                    {
+                        "affinityName": "one",
+                        "clusterNames": ["m1"],
+                        "overflowAffinities": [{"affinityName": "o", **_LIKE}],
+                    }
+                ]
+            },
+            ["dropExpression"],
+            "/clusterAffinities/0/overflowAffinities/0/labelSelector/matchExpressions/0",
+        ),
+        ({"clusterTolerations": [{"operator": "~"}]}, ["dropToleration"], "/clusterTolerations/0"),
+        (
+            {"clusterTolerations": [{"key": "a", "operator": "Exist"}]},
+            ["correctExpression"],
+            "/clusterTolerations/0/operator",
+        ),
+        (
+            {"clusterTolerations": [{"key": "a", "operator": "Exists", "effect": "noschedule"}]},
+            ["correctExpression"],
+            "/clusterTolerations/0/effect",
+        ),
+        (
+            _static_weight(_LIKE),
+            ["dropWeight"],
+            "/replicaScheduling/weightPreference/staticWeightList/0",
+        ),
+    ],
+)  # fmt: skip
+def test_an_expression_that_is_not_known_is_corrected_or_dropped(
+    placement: dict[str, Any], ops: list[str], path: str
+) -> None:
+    m1, *_ = with_cpu(m1=9)
+
+    found = ask(binding("web").replicas(2, cpu=1).placement(placement), m1.labels(env="prod"), cluster="m1")
+
+    [remedy] = [each for each in found.remedies if [edit["op"] for edit in each["edits"]] == ops]
+    assert remedy["apply"][0]["patch"][0]["path"] == f"/spec/placement{path}"
+
+
+def test_what_else_refuses_is_changed_together_with_the_expression() -> None:
+    [m1] = with_cpu(m1=9)
+
+    found = ask(
+        binding("web").replicas(2, cpu=1).placement({"clusterAffinity": _LIKE}), m1.taint("a:NoSchedule"),
+        cluster="m1",
+    )  # fmt: skip
+
+    assert ["tolerate", "dropExpression"] in found.ops or ["dropExpression", "tolerate"] in found.ops
+
+
+def test_a_cluster_is_left_once_the_expression_is_dropped() -> None:
+    asked = binding("web").replicas(2, cpu=1).placement({"clusterAffinity": _LIKE}).on(m1=2)
+
+    found = ask(asked, *with_cpu(m1=9, m2=9), cluster="m1", options=("--off",))
+
+    assert all("dropExpression" in ops for ops in found.ops)
+    assert found.ops

@@ -12,7 +12,6 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
-from karmada_advisor.whynot.edits import Harm, ObjectRef
 from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
 from karmada_advisor.whynot.model import WhyNot
@@ -23,6 +22,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import SUCCESS
+from karmada_scheduler.framework.edits import Harm, ObjectRef
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.testing import binding, cluster
 
@@ -36,8 +36,10 @@ class PlacesEverything:
     as_new = False
     rules = SimpleNamespace(gates=FeatureGates())
 
-    def schedule(self, snapshot: Snapshot, bindings: object, key: BindingKey) -> Scheduled:
-        del snapshot, bindings, key
+    def schedule(
+        self, snapshot: Snapshot, bindings: object, key: BindingKey, *, keep_steps: bool = False
+    ) -> Scheduled:
+        del snapshot, bindings, key, keep_steps
         return Scheduled(ScheduleType.FIRST, TARGETS, None, code=SUCCESS)
 
 

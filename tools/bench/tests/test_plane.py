@@ -16,7 +16,7 @@ from tools.bench.bare_client import at_a_rate, at_once
 from tools.bench.plane_observer import Stopwatch
 from tools.bench.plane_run import latencies
 from tools.bench.scenarios import BARE, DEFAULT, LIFTED, OURS
-from tools.report import picture, with_section
+from tools.report import picture
 
 
 def test_a_percentile_is_a_value_that_occurred() -> None:
@@ -199,13 +199,12 @@ def test_tables_hold_medians_over_rounds_and_ratios_within_a_run() -> None:
     assert ratios.rows[1][6] == "0.50x"
 
 
-def test_a_page_keeps_the_text_around_the_tables() -> None:
-    begin, end = "<!-- one: made by tools.report -->", "<!-- end of one -->"
-    other = begin.replace("one", "other") + "\nkept\n" + end.replace("one", "other")
-    text = f"{other}\n{begin}\nold\n{end}\nafter\n"
-    assert with_section(text, "one", "new") == f"{other}\n{begin}\n\nnew\n\n{end}\nafter\n"
-    with pytest.raises(ValueError, match="no section"):
-        with_section("nothing", "one", "new")
+def test_the_report_has_a_table_for_each_file_of_figures() -> None:
+    lines = page.tables().splitlines()
+    headings = [line for line in lines if line.startswith("## ")]
+    assert headings == ["## throughput", "## rounds", "## streams", "## ceiling", "## storms"]
+    after_storms = lines[lines.index("## storms") :]
+    assert any(line.startswith("| deleted | ours |") for line in after_storms)
 
 
 def test_the_plot_is_an_image_with_a_bar_for_each_scheduler() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.client.karmada import LIST_PAGE
+from karmada_pyscheduler.client.karmada import LIST_PAGE
 from tools.bench.scenarios import OURS
 from tools.fast_apiserver import server as fast_apiserver
 from tools.fast_apiserver import storms

@@ -29,8 +29,6 @@ def draw_affinity(rng: Random, profile: ScenarioProfile, names: Sequence[str]) -
 def draw_terms(
     rng: Random, profile: ScenarioProfile, names: Sequence[str], *, overflow: bool
 ) -> list[Manifest]:
-    if rng.chance(0.01):
-        return []
     terms = []
     for number in range(1 + rng.upto(2)):
         term: Manifest = {"affinityName": f"term{number}", **draw_affinity(rng, profile, names)}

@@ -23,7 +23,7 @@ def draw_placement(rng: Random, profile: ScenarioProfile, names: Sequence[str], 
         made["clusterAffinity"] = draw_affinity(rng, profile, names)
     elif luck < 0.8:
         made["clusterAffinities"] = draw_terms(
-            rng, profile, names, overflow=not profile.vast and (dynamic or rng.chance(0.05))
+            rng, profile, names, overflow=profile.tiers and (dynamic or rng.chance(0.05))
         )
     if rng.chance(0.01):
         made["clusterAffinity"] = draw_affinity(rng, profile, names)

@@ -44,8 +44,8 @@ class ScenarioProfile:
         strict: Probability that a filter-like field is set at all.
         capacity: How many units of each resource a cluster has, roughly.
         models: Probability that a cluster has resource models.
-        vast: Whether a cluster may take 2**31 pods and more. It has no overflow affinities
-            then: upstream would hand out seats by the billion, one by one.
+        vast: Whether a cluster may take 2**31 pods and more.
+        tiers: Whether affinity terms may have overflow affinities.
         tiny: Probability that a field is an explicit empty value instead of missing.
     """
 
@@ -55,4 +55,5 @@ class ScenarioProfile:
     capacity: int
     models: float
     vast: bool
+    tiers: bool
     tiny: float

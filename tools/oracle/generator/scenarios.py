@@ -62,13 +62,16 @@ def _bindings_for(rng: Random, clusters: int) -> int:
 
 def draw_scenario(rng: Random, *, clusters: int, bindings: int, identity: str) -> Scenario:
     """Make one scenario."""
+    extreme = rng.pick((0.0, 0.0, 0.0, 0.005, 0.03, 0.15))
+    vast = rng.chance(0.1)
     profile = ScenarioProfile(
         odd=rng.pick((0.0, 0.02, 0.02, 0.15, 0.4)),
-        extreme=rng.pick((0.0, 0.0, 0.0, 0.005, 0.03, 0.15)),
+        extreme=extreme,
         strict=rng.pick((0.05, 0.2, 0.35, 0.6)),
         capacity=rng.pick((2, 10, 40, 150, 1000)),
         models=rng.pick((0.0, 0.0, 0.0, 0.4, 1.0)),
-        vast=rng.chance(0.1),
+        vast=vast,
+        tiers=not (vast or extreme),
         tiny=rng.pick((0.0, 0.0, 0.02, 0.2)),
     )
     gates = {

@@ -57,7 +57,6 @@ gate SchedulingOvercommitProtection on
 gate WorkloadAffinity off
 gate WorkloadAffinity on
 negative node count
-no affinity terms in the list
 no applied placement
 no placement
 observed term first

@@ -9,7 +9,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from karmada_advisor.survive.loss import NOT_READY, UNREACHABLE
+from karmada_advisor.whatif.survive.loss import NOT_READY, UNREACHABLE
 from karmada_scheduler.config.features import KNOWN
 from tools.oracle.generator.scenarios import DECISION_GATES
 from tools.oracle.program import Oracle, ensure

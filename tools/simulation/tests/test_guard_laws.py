@@ -54,10 +54,14 @@ class GuardPast:
         for number in range(1, 5):
             self.cluster(f"m{number}", 0.0)
 
-    def cluster(self, name: str, at: float, *, closed: bool = False, gone: bool = False) -> None:
+    def cluster(
+        self, name: str, at: float, *, closed: bool = False, gone: bool = False, ready: bool = True
+    ) -> None:
         labels = {"region": "first" if name in ("m1", "m2") else "second"}
         spec = {"taints": [{"key": "down"}] if closed else []}
-        self.laws.on_cluster(at, name, None if gone else {"metadata": {"labels": labels}, "spec": spec})
+        status = {"conditions": [{"type": "Ready", "status": str(ready)}]}
+        after = {"metadata": {"labels": labels}, "spec": spec, "status": status}
+        self.laws.on_cluster(at, name, None if gone else after)
 
     def binding(
         self, name: str, *, replicas: int = 4, terms: bool = False, policy: str = "p", healthy: bool = True
@@ -111,17 +115,18 @@ class GuardPast:
         tasks: Sequence[str] = (),
         by: str = "a",
         returns: bool = False,
+        recorded: bool = True,
     ) -> None:
-        """Let a scheduler move a binding; ``at`` is when it decided."""
+        """Let a scheduler move a binding; ``at`` is when it decided, and without a record the move uses up no budget."""
         found = json.loads(json.dumps(self.stored[name]))
         found["spec"]["clusters"] = [{"name": each, "replicas": count} for each, count in targets.items()]
         found["spec"]["gracefulEvictionTasks"] = [
             {"fromCluster": each, "producer": PROFILE} for each in tasks
         ]
         found["metadata"]["generation"] += 1
-        found["metadata"]["annotations"][LAST_MOVE] = json.dumps(
-            {"moves": [{"at": text_of(at), "replicas": 4}]}
-        )
+        if recorded:
+            record = {"moves": [{"at": text_of(at), "replicas": 4}]}
+            found["metadata"]["annotations"][LAST_MOVE] = json.dumps(record)
         if returns:
             found["metadata"]["annotations"][FAIL_BACK] = json.dumps({"at": text_of(at)})
         self.store(name, at + 0.1 if accepted is None else accepted, found, sent=at, by=by)
@@ -199,6 +204,58 @@ def last_copy(*, held: float) -> GuardPast:
     return past
 
 
+def unjoined(*, graceful: bool = False, waits: bool = False, **budget: Any) -> GuardPast:
+    """Two bindings leave m1 while m2, where they are as well, is gone."""
+    past = GuardPast(graceful=graceful, **budget)
+    if waits:
+        past.args["lastHealthyCopy"] = {"enabled": True, "maxWaitSeconds": 20}
+    both = [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]
+    for name in ("a", "b"):
+        past.binding(name)
+        past.change(name, 3.0, lambda found: found["spec"].update(clusters=both))
+        past.report(name, 4.0)
+    past.cluster("m2", 39.0, gone=True)
+    for name in ("a", "b"):
+        past.move(name, 40.0, {"m3": 4})
+    return past
+
+
+def divided(*, gone: bool) -> GuardPast:
+    """A policy divides the replicas of a binding that was Duplicated, and another one moves."""
+    past = GuardPast(replicas=4)
+    past.binding("a")
+    past.binding("b", replicas=2)
+    both = [{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}]
+    past.change("b", 3.0, lambda found: found["spec"].update(clusters=both))
+    past.report("b", 4.0)
+    if gone:
+        past.cluster("m2", 39.0, gone=True)
+    past.move("b", 40.0, {"m1": 1, "m2": 1}, recorded=False)
+    past.move("a", 41.0, {"m3": 4})
+    return past
+
+
+def not_ready(*, since: float) -> GuardPast:
+    """The cluster that two bindings leave is not Ready."""
+    past = GuardPast(bindings=1)
+    for name in ("a", "b"):
+        past.binding(name)
+    past.cluster("m1", 100.0 - since, ready=False)
+    past.move("a", 100.0, {"m3": 4}, recorded=False)
+    past.move("b", 101.0, {"m3": 4}, recorded=False)
+    return past
+
+
+def sick(*, recorded: bool) -> GuardPast:
+    """A binding that is healthy nowhere moves before another one."""
+    past = GuardPast(bindings=1)
+    past.binding("sick", healthy=False)
+    past.binding("b")
+    past.move("sick", 40.0, {"m3": 4}, recorded=recorded)
+    past.move("b", 61.0 if recorded else 41.0, {"m3": 4})
+    return past
+
+
 def returns(
     *waits: float, closed: tuple[float, float] | None = None, tolerates: Object | None = None
 ) -> GuardPast:
@@ -240,6 +297,19 @@ CASES: dict[str, tuple[Callable[[], GuardPast], list[str]]] = {
     "a second binding after the window": (lambda: moves(40.0, 60.5, bindings=1), []),
     "more replicas than the budget has": (lambda: moves(40.0, 50.0, replicas=7), ["within budget"]),
     "as many replicas as the budget has": (lambda: moves(40.0, 50.0, replicas=8), []),
+    "others are left while a cluster goes": (lambda: unjoined(bindings=1), ["within budget"]),
+    "two may be left while a cluster goes": (lambda: unjoined(bindings=2), []),
+    "another is left at once while a cluster goes": (
+        lambda: unjoined(graceful=True),
+        ["graceful", "graceful"],
+    ),
+    "the last copy is left while a cluster goes": (lambda: unjoined(waits=True), ["last copy", "last copy"]),
+    "replicas end on each of two clusters": (lambda: divided(gone=False), []),
+    "replicas end on each of two clusters of which one is gone": (lambda: divided(gone=True), []),
+    "a cluster is not Ready for a moment": (lambda: not_ready(since=1.0), ["within budget"]),
+    "a cluster is not Ready for long": (lambda: not_ready(since=61.0), []),
+    "what is exempt counts": (lambda: sick(recorded=True), ["exempt"]),
+    "what is exempt does not count": (lambda: sick(recorded=False), []),
     "one move is larger than the budget": (lambda: moves(40.0, replicas=1), []),
     "a larger share than the budget has": (lambda: moves(40.0, 50.0, percent=75), ["within budget"]),
     "the whole share of the budget": (lambda: moves(40.0, 50.0, percent=100), []),
@@ -302,7 +372,7 @@ def test_a_move_that_needs_no_budget_is_not_judged() -> None:
         if name == "evicted":
             past.change(name, at, lambda found: found["spec"].update(clusters=[]))
         else:
-            past.move(name, at, {"m3": 4})
+            past.move(name, at, {"m3": 4}, recorded=name != "sick")
     assert past.broken == []
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import orjson
 import pytest
 
+from karmada_pyscheduler.client.http_connection import Response
+from karmada_pyscheduler.client.karmada import RESOURCE_BINDINGS
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.client.http_connection import Response
-from karmada_scheduler.client.karmada import RESOURCE_BINDINGS
 from tools.apiserver_model import Request, Write
-from tools.simulation import capacity_law, estimate_law, flat, guard_laws, invariants, retry_law
-from tools.simulation.actions import placement
+from tools.simulation import capacity_law, estimate_law, flat, guard_laws, invariants, priority_law, retry_law
+from tools.simulation.actions import LEASE, placement
 from tools.simulation.environment import START
 from tools.simulation.estimators import EstimatorCall
 from tools.simulation.generate_rounds import BLOCKS
@@ -229,6 +229,18 @@ def more_is_placed_than_fits(run: Run) -> None:
         run.judge._answers.on_response(by, Response(200, {}, write.after))
 
 
+def a_lower_priority_is_taken_first(run: Run) -> None:
+    application = leader(run).application
+    assert application is not None
+    for name, queued, priority in (("a", 9, 1), ("c", 5, 7)):
+        changed = stored(run)
+        changed["metadata"] |= {"name": name, "uid": name}
+        changed["spec"]["schedulePriority"] = {"priority": priority}
+        application.state.bindings.put(Binding.from_manifest(changed))
+        application.state.queue.add(BindingKey("ResourceBinding", "default", name), queued)
+    assert application.state.queue.pop() is not None
+
+
 PASTS: dict[str, Callable[[Run], None]] = {
     "guarded": a_write_without_a_version,
     "fenced": a_write_by_somebody_who_never_led,
@@ -248,10 +260,12 @@ PASTS: dict[str, Callable[[Run], None]] = {
     "in time": a_refused_attempt_is_made_again_too_soon,
     "estimated": an_estimate_is_not_used,
     "no overcommit": more_is_placed_than_fits,
+    "by priority": a_lower_priority_is_taken_first,
 }
 SETUPS: dict[str, dict[str, Any]] = {
     "estimated": {"estimators": "partial"},
     "no overcommit": {"gates": {"SchedulingOvercommitProtection": True}},
+    "by priority": {"gates": {"PriorityBasedScheduling": True}},
 }
 """What is around the scheduler, for laws that need something there."""
 
@@ -266,7 +280,7 @@ def test_a_past_breaks_the_law_that_it_tells_of_and_no_other(law: str) -> None:
 def test_every_law_of_the_judge_has_a_past_that_breaks_it_alone() -> None:
     broken_alone = {*PASTS, *(broken[0] for _, broken in CASES.values() if len(broken) == 1)}
     laws: set[str] = set()
-    for module in (invariants, guard_laws, retry_law, estimate_law, capacity_law):
+    for module in (invariants, guard_laws, retry_law, estimate_law, capacity_law, priority_law):
         assert module.__file__ is not None
         text = Path(module.__file__).read_text(encoding="utf-8")
         laws |= set(re.findall(r'\b_?add\(\s*"([^"{]+)",', text))
@@ -274,3 +288,29 @@ def test_every_law_of_the_judge_has_a_past_that_breaks_it_alone() -> None:
             laws |= set(pair)
     assert len(laws) > 15
     assert laws - broken_alone == set()
+
+
+@pytest.mark.parametrize(
+    ("by", "new_holder", "later", "broken"),
+    [
+        ("another", "another", 1.0, True),
+        ("another", "", 1.0, True),
+        ("another", "another", 15.5, False),
+        ("the holder", "", 1.0, False),
+    ],
+    ids=["taken", "released", "taken when it has expired", "released by its holder"],
+)
+def test_the_lease_of_another_is_neither_taken_nor_released_before_it_has_expired(
+    by: str, new_holder: str, later: float, broken: bool
+) -> None:
+    with at_rest() as run:
+        lease = run.model.get("Lease", *LEASE)
+        assert lease is not None
+        before = orjson.dumps(lease)
+        lease["spec"]["holderIdentity"] = new_holder
+        identity = leader(run).identity if by == "the holder" else by
+        run.simulation.now = run.judge._lease_written + later
+        request = Request(method="PUT", path="/lease", query={}, body=b"{}", user="")
+        write = Write(0, 9, START, "", "Lease", LEASE, "", before, orjson.dumps(lease), None, "", b"")
+        run.judge._on_lease(write, Sent(1, identity, run.simulation.now, "PUT leases", request))
+        assert [each.invariant for each in run.judge.violations] == ["fenced"] * broken

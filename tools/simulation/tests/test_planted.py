@@ -41,7 +41,42 @@ _UNREADABLE_AT_A_START = Plan(
         Step(at=30.0, action="scale", arguments={"name": "b", "replicas": 3}),
     ),
 )
-_PLANNED = {"an unreadable cluster counts as gone": _UNREADABLE_AT_A_START}
+_POLICY = {"name": "p", "strategy": "duplicated"}
+_HEALTHY_NOWHERE = Plan(
+    seed="1",
+    profile="guard",
+    setup={
+        "guard": {"budgets": [{"scope": "policy", "window": "60s", "percent": 40}]},
+        "longest_backoff": 30.0,
+    },
+    faults_end=100.0,
+    settle=200.0,
+    steps=(
+        Step(at=0.0, action="put_cluster", arguments={"name": "m0", "region": "north", "cpu": 20}),
+        Step(at=0.0, action="put_cluster", arguments={"name": "m1", "region": "south", "cpu": 20}),
+        Step(at=0.0, action="put_policy", arguments={**_POLICY, "region": "north"}),
+        Step(
+            at=1.0,
+            action="create_binding",
+            arguments={
+                "name": "b",
+                "replicas": 2,
+                "strategy": "duplicated",
+                "policy": "p",
+                "region": "north",
+                "purge_mode": "",
+                "tolerations": [],
+                "history": "",
+            },
+        ),
+        Step(at=20.0, action="make_sick", arguments={"name": "m0", "sick": True}),
+        Step(at=80.0, action="put_policy", arguments={**_POLICY, "region": "south"}),
+    ),
+)
+_PLANNED = {
+    "an unreadable cluster counts as gone": _UNREADABLE_AT_A_START,
+    "nothing is exempt": _HEALTHY_NOWHERE,
+}
 """Plans that find planted bugs which seeds find by chance only."""
 
 

@@ -54,7 +54,7 @@ _ONCE_FAILED = (
     ("930034", "workloads"),
     ("418", "kinds"),
 )
-"""Seeds that have failed, or that a law was too strict for; docs/measurements/simulation.md has the reasons."""
+"""Seeds that have failed, or that a law was too strict for."""
 
 _AIMS = 7
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.flags import shared
@@ -27,73 +28,37 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="[NS/][KIND/]NAME",
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deploy/NAME, or deploy NAME)",
     )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        help="namespace of the binding (default: that of the context, or default); without a name, all bindings in it",
-    )
+    add = partial(shared.add, parser)
+    text = "namespace of the binding (default: that of the context, or default); without a name, all bindings in it"
+    add("-n --namespace NAMESPACE", text)
     _add_scope(parser)
     shared.add_objects(parser, replays_rules=True)
     shared.add_quotas(parser)
     shared.add_rules(parser)
-    shared.add_process(
-        parser,
-        "for its record and its queue",
-        "; its profiles, plugins, arguments and feature gates are used",
-    )
-    shared.add_text(
-        parser,
-        "--capture",
-        "FILE",
-        "also write all that the answer is made of into a file, for --replay and for bug reports",
-    )
-    parser.add_argument(
-        "--anonymise",
-        action="store_true",
-        help="with --capture: replace names by numbers, so that the reasons stay the same",
-    )
+    effect = "; its profiles, plugins, arguments and feature gates are used"
+    shared.add_process(parser, "for its record and its queue", effect)
+    text = "also write all that the answer is made of into a file, for --replay and for bug reports"
+    add("--capture FILE", text)
     parser.add_argument(
         "--no-remedies",
         dest="remedies",
         action="store_false",
         help="do not search for changes that place a binding which is not placed",
     )
-    parser.add_argument(
-        "--timeout",
-        type=shared.seconds,
-        default=_REMEDY_SECONDS,
-        metavar="TIME",
-        help=f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on",
-    )
+    text = f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on"
+    add("--timeout TIME", text, shared.seconds, default=_REMEDY_SECONDS)
     shared.add_output(parser, "markdown", "html", "name", "wide")
-    parser.add_argument(
-        "-q", "--quiet", action="store_true", help="only the answer, the steps, and what is wrong"
-    )
-    parser.add_argument(
-        "-w",
-        "--watch",
-        nargs="?",
-        type=shared.seconds,
-        const=_WATCH_SECONDS,
-        metavar="TIME",
-        help=f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)",
-    )
+    add("-q --quiet", "only the answer, the steps, and what is wrong")
+    text = f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)"
+    add("-w --watch TIME", text, shared.seconds, nargs="?", const=_WATCH_SECONDS)
     return parser
 
 
 def _add_scope(parser: argparse.ArgumentParser) -> None:
     """Add the flags that name many bindings."""
     group = parser.add_argument_group("all bindings by state and cause, instead of one binding")
-    group.add_argument(
-        "-A", "--all-namespaces", action="store_true", help="of all namespaces, and those without one"
-    )
-    shared.add_text(group, "--policy", "[NS/]NAME", "those that this policy claims, of all namespaces")
-    group.add_argument(
-        "-l",
-        "--selector",
-        default="",
-        metavar="SELECTOR",
-        help="those of -n or -A with these labels: app=web,tier in (a,b),!canary",
-    )
-    shared.add_text(group, "--on", "CLUSTER", "those that are on this cluster")
+    add = partial(shared.add, group)
+    add("-A --all-namespaces", "of all namespaces, and those without one")
+    add("--policy [NS/]NAME", "those that this policy claims, of all namespaces")
+    add("-l --selector SELECTOR", "those of -n or -A with these labels: app=web,tier in (a,b),!canary")
+    add("--on CLUSTER", "those that are on this cluster")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 
 from karmada_advisor.cli.flags import shared
@@ -15,10 +16,11 @@ def make_parser() -> argparse.ArgumentParser:
         "List all plugins, with the same flags as the scheduler.",
         "Exit status: 0; 1 if the scheduler would not start like this. Only the problems are printed then.",
     )
-    parser.add_argument("--plugins", action="append", metavar="LIST", help="as for the scheduler (default *)")
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration file")
+    add = partial(shared.add, parser)
+    add("--plugins LIST...", "as for the scheduler (default *)", default=None)
+    add("--config FILE", "configuration file", Path)
     shared.add_plugin_directories(parser)
-    parser.add_argument("--scheduler-name", help="name of the profile")
-    shared.add_texts(parser, "--feature-gates", "LIST", "A=true,B=false")
-    parser.add_argument("-o", "--output", choices=("json", "table"), default="table", help="default table")
+    add("--scheduler-name NAME", "name of the profile", default=None)
+    add("--feature-gates LIST...", "A=true,B=false")
+    add("-o --output json|table", "what to print", default="table")
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -17,64 +18,28 @@ def make_parser() -> argparse.ArgumentParser:
         "rebalance",
         "Propose which bindings a WorkloadRebalancer should reschedule, in batches, with the result of each "
         "decision. Nothing is executed: kubectl create does that with the manifests of --write-to.",
-        "Exit status: 0 there is a proposal, or nothing to rebalance; 2 there is no answer, some input cannot be "
+        "Exit status: 0 there is a proposal, or nothing to rebalance; 1 some bindings are not judged; 2 there is no answer, some input cannot be "
         "used, or --expect names another fleet.",
     )
-    parser.add_argument(
-        "--max-moves",
-        type=shared.positive,
-        required=True,
-        metavar="N",
-        help="replicas that stop, of all bindings together",
+    add = partial(shared.add, parser)
+    text = "replicas that stop, of all bindings together"
+    add("--max-moves N", text, shared.positive, required=True)
+    add("--max-bindings N", "bindings (default: any number)", shared.positive)
+    add("--max-per-namespace N", "bindings of one namespace (default: any number)", shared.positive)
+    text = "the part of its replicas that each binding keeps where they are, as 50%% or 0.5 (default 50%%)"
+    add("--min-kept SHARE", text, _share, default=0.5)
+    add("--goal GOAL", GOALS, default="spread")
+    text = (
+        "what each replica that moves has to gain: the sum of the squares of shares for spread, clusters for "
+        "consolidate, replicas for fill (default 0)"
     )
-    for flag, what in (("bindings", "bindings"), ("per-namespace", "bindings of one namespace")):
-        parser.add_argument(
-            f"--max-{flag}", type=shared.positive, metavar="N", help=f"{what} (default: any number)"
-        )
-    parser.add_argument(
-        "--min-kept",
-        type=_share,
-        default=0.5,
-        metavar="SHARE",
-        help="the part of its replicas that each binding keeps where they are, as 50%% or 0.5 (default 50%%)",
-    )
-    parser.add_argument("--goal", default="spread", metavar="GOAL", help=f"{GOALS} (default spread)")
-    parser.add_argument(
-        "--min-gain",
-        type=_gain,
-        default=0.0,
-        metavar="X",
-        help="what each replica that moves has to gain: the sum of the squares of shares for spread, clusters for "
-        "consolidate, replicas for fill (default 0)",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        dest="namespaces",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="move bindings of this namespace only; may be repeated (default: all bindings)",
-    )
-    shared.add_texts(
-        parser,
-        "--exclude",
-        "PATTERN",
-        "bindings that are not moved, as NAMESPACE/NAME with * and ?; may be repeated",
-    )
-    parser.add_argument(
-        "--batch-size",
-        type=shared.positive,
-        default=10,
-        metavar="N",
-        help="bindings in a WorkloadRebalancer (default 10)",
-    )
-    parser.add_argument(
-        "--write-to",
-        type=Path,
-        metavar="DIR",
-        help="write the WorkloadRebalancers there, as batch-1.yaml and so on",
-    )
+    add("--min-gain X", text, _gain, default=0.0)
+    text = "move bindings of this namespace only; may be repeated (default: all bindings)"
+    add("-n --namespace NAMESPACE...", text, dest="namespaces")
+    text = "bindings that are not moved, as NAMESPACE/NAME with * and ?; may be repeated"
+    add("--exclude PATTERN...", text)
+    add("--batch-size N", "bindings in a WorkloadRebalancer", shared.positive, default=10)
+    add("--write-to DIR", "write the WorkloadRebalancers there, as batch-1.yaml and so on", Path)
     shared.add_fleet(parser, "proposal")
     shared.add_output(parser)
     return parser

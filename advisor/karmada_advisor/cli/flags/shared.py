@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 DEFAULT_WIDTH: Final = 100
 LEAST_WIDTH: Final = 40
@@ -29,19 +30,41 @@ def make_parser(command: str, description: str, epilog: str) -> argparse.Argumen
     return argparse.ArgumentParser(prog=f"{program()} {command}", description=description, epilog=epilog)
 
 
-def add_text(parser: Flags, flag: str, metavar: str, text: str) -> None:
-    """Add a flag with a text, "" by default."""
-    parser.add_argument(flag, default="", metavar=metavar, help=text)
+def add(parser: Flags, usage: str, text: str, type_: Callable[[str], Any] | None = None, **more: Any) -> None:
+    """Add a flag.
 
-
-def add_texts(parser: Flags, flag: str, metavar: str, text: str, *short: str) -> None:
-    """Add a flag that may be repeated; its texts are a list."""
-    parser.add_argument(*short, flag, action="append", default=[], metavar=metavar, help=text)
+    Args:
+        parser: The parser, or a group of it.
+        usage: As people read it: ``-q --quiet`` is a switch, ``--top N`` takes a value, ``--run REGEX...`` may be repeated, and
+            ``--loss gone|itself`` takes one of these values, the first without the flag.
+        text: What it is for; a default is added, unless the text names one.
+        type_: Reads a value; a text is taken as it is, "" without the flag.
+        more: Further arguments of ``add_argument``.
+    """
+    names = [word for word in usage.split() if word.startswith("-")]
+    value = usage.removeprefix(" ".join(names)).strip()
+    found: dict[str, Any] = {}
+    if not value:
+        found["action"] = "store_true"
+    elif value.islower():
+        choices = tuple(value.split("|"))
+        found |= {"choices": choices, "default": choices[0]}
+    else:
+        found |= {"metavar": value.removesuffix("..."), "type": type_}
+        if value.endswith("..."):
+            found |= {"action": "append", "default": []}
+        elif type_ is None:
+            found["default"] = ""
+    found |= more
+    default = found.get("default")
+    if value and default and "default" not in text:
+        text += f" (default {f'{default:g}s' if isinstance(default, float) else default})"
+    parser.add_argument(*names, help=text, **found)
 
 
 def add_expected_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     """Add the flag that refuses another fleet than that of an earlier document."""
-    add_text(parser, "--expect", "FLEET", f"exit with 2 if the fleet is not that of an earlier {document}")
+    add(parser, "--expect FLEET", f"exit with 2 if the fleet is not that of an earlier {document}")
 
 
 def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
@@ -67,91 +90,59 @@ def add_objects(
         cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
         replays_rules: Whether the command decides by the rules of a capture, too.
     """
-    for flag, what in (
-        ("--clusters", "Clusters"),
-        ("--bindings", "bindings of both kinds"),
-        ("--policies", "policies, for what they say beyond the binding"),
-    ):
-        add_texts(parser, flag, "FILE", f"{what}: {FILES}")
+    add(parser, "--clusters FILE...", f"Clusters: {FILES}")
+    add(parser, "--bindings FILE...", f"bindings of both kinds: {FILES}")
+    add(parser, "--policies FILE...", f"policies, for what they say beyond the binding: {FILES}")
     add_workloads(parser)
     add_control_plane(parser, cluster_flag=cluster_flag)
-    parser.add_argument(
-        "--request-timeout",
-        type=seconds,
-        default=_REQUEST_SECONDS,
-        metavar="TIME",
-        help=f"for reading everything from the control plane (default {_REQUEST_SECONDS:g}s)",
-    )
-    of_capture = (
-        "its objects, and its rules unless flags name others" if replays_rules else "its objects only"
-    )
-    add_text(
-        parser, "--replay", "FILE", f"a file of explain --capture instead of a control plane: {of_capture}"
-    )
+    text = "for reading everything from the control plane"
+    add(parser, "--request-timeout TIME", text, seconds, default=_REQUEST_SECONDS)
+    rules = "its objects, and its rules unless flags name others" if replays_rules else "its objects only"
+    add(parser, "--replay FILE", f"a file of explain --capture instead of a control plane: {rules}")
 
 
 def add_control_plane(parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster") -> None:
     """Add the flags that name a control plane; ``cluster_flag`` as in ``add_objects``."""
-    add_text(
-        parser,
-        "--kubeconfig",
-        "FILE",
-        "the control plane to read, without --clusters and --bindings (default as kubectl)",
-    )
-    parser.add_argument("--context", default="", help="the context of the kubeconfig to use")
-    parser.add_argument(
-        cluster_flag,
-        dest="kubeconfig_cluster",
-        default="",
-        metavar="CLUSTER",
-        help="the cluster of the kubeconfig to use, instead of the context's",
-    )
-    parser.add_argument(
-        "--user", default="", help="the user of the kubeconfig to use, instead of the context's"
-    )
+    text = "the control plane to read, without --clusters and --bindings (default as kubectl)"
+    add(parser, "--kubeconfig FILE", text)
+    add(parser, "--context CONTEXT", "the context of the kubeconfig to use")
+    text = "the cluster of the kubeconfig to use, instead of the context's"
+    add(parser, f"{cluster_flag} CLUSTER", text, dest="kubeconfig_cluster")
+    add(parser, "--user USER", "the user of the kubeconfig to use, instead of the context's")
 
 
 def add_workloads(parser: argparse.ArgumentParser) -> None:
     """Add the flag for files of workloads."""
     what = "objects of any kind, for plugins that read the workload's labels and annotations"
-    add_texts(parser, "--workloads", "FILE", f"{what}: {FILES}")
+    add(parser, "--workloads FILE...", f"{what}: {FILES}")
 
 
 def add_quotas(parser: argparse.ArgumentParser) -> None:
     """Add the flag for files of quotas."""
-    add_texts(
-        parser,
-        "--quotas",
-        "FILE",
-        f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
-    )
+    what = "FederatedResourceQuotas, for changes of a workload that a quota refuses"
+    add(parser, "--quotas FILE...", f"{what}: {FILES}")
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of the scheduler that determine its decisions, and what ``sources.process_rules.use`` sets."""
-    parser.set_defaults(process_configuration=None, process_rules=None)
-    add_text(
+    """Add the flags of the scheduler that determine its decisions."""
+    add(
         parser,
-        "--scheduler-manifest",
-        "FILE",
+        "--scheduler-manifest FILE",
         "the Deployment of the running scheduler: its gates, plugins and name are used (kubectl --context HOST -n "
         "karmada-system get deployment karmada-scheduler -o yaml)",
     )
-    parser.add_argument(
-        "--plugins",
-        action="append",
-        metavar="LIST",
-        help="plugins to enable: *, *,-Name, Name,Other (default *)",
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="profiles and plugin args; no extenders")
-    parser.add_argument(
-        "--scheduler-name",
-        metavar="NAME",
-        help="as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
+    text = "plugins to enable: *, *,-Name, Name,Other (default *)"
+    add(parser, "--plugins LIST...", text, default=None)
+    add(parser, "--config FILE", "profiles and plugin args; no extenders", Path)
+    add(
+        parser,
+        "--scheduler-name NAME",
+        "as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
         "(default: without --config all bindings are decided)",
+        default=None,
     )
     add_plugin_directories(parser)
-    add_texts(parser, "--feature-gates", "LIST", "gates, as A=true,B=false")
+    add(parser, "--feature-gates LIST...", "gates, as A=true,B=false")
     add_decisions_of(parser, "--decisions-of")
     parser.add_argument(
         "--enable-empty-workload-propagation",
@@ -165,77 +156,36 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
 
 def add_decisions_of(parser: Flags, flag: str) -> None:
     """Add a flag with a version of karmada-scheduler, None by default."""
-    parser.add_argument(
-        flag,
-        choices=DECISIONS_OF,
-        help=f"the version of karmada-scheduler whose decisions are made (default {DECISIONS_OF[0]})",
-    )
+    text = f"the version of karmada-scheduler whose decisions are made (default {DECISIONS_OF[0]})"
+    parser.add_argument(flag, choices=DECISIONS_OF, help=text)
 
 
 def add_plugin_directories(parser: argparse.ArgumentParser) -> None:
     """Add the flag for directories of plugin files."""
-    parser.add_argument(
-        "--plugin-dir",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="DIR",
-        help="directory of plugin files; may be repeated",
-    )
+    add(parser, "--plugin-dir DIR...", "directory of plugin files; may be repeated", Path)
 
 
 def add_process(parser: argparse.ArgumentParser, purpose: str, effect: str = "") -> None:
     """Add the flags for a running scheduler; the texts say what for, and what follows."""
-    parser.add_argument(
-        "--from",
-        dest="process",
-        default="",
-        metavar="URL",
-        help=f"the running scheduler, {purpose}: http://localhost:10353 after kubectl port-forward (it needs "
-        f"--explain-bind-address){effect}",
-    )
-    parser.add_argument(
-        "--from-token-file",
-        type=Path,
-        metavar="FILE",
-        help="for --from with https: a token of the Karmada API server for the audience karmada-pyscheduler-records, as kubectl create token makes one",
-    )
-    parser.add_argument(
-        "--from-ca-file",
-        type=Path,
-        metavar="FILE",
-        help="for --from with https: the certificates of the authority (default: those of the system)",
-    )
-    parser.add_argument(
-        "--from-server-name",
-        default="",
-        metavar="NAME",
-        help="for --from with https: the name in the certificate, if it is not the host of the URL, as after kubectl port-forward",
-    )
+    text = f"the running scheduler, {purpose}: http://localhost:10353 after kubectl port-forward (it needs --explain-bind-address)"
+    add(parser, "--from URL", f"{text}{effect}", dest="process")
+    text = "a token of the Karmada API server for the audience karmada-pyscheduler-records, as kubectl create token makes one"
+    add(parser, "--from-token-file FILE", f"for --from with https: {text}", Path)
+    text = "the certificates of the authority (default: those of the system)"
+    add(parser, "--from-ca-file FILE", f"for --from with https: {text}", Path)
+    text = "the name in the certificate, if it is not the host of the URL, as after kubectl port-forward"
+    add(parser, "--from-server-name NAME", f"for --from with https: {text}")
 
 
 def add_output(parser: argparse.ArgumentParser, *documents: str) -> None:
     """Add the flags for the output; ``documents`` are further formats."""
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("json", "text", "yaml", *documents),
-        default="text",
-        help="what to print (default text)",
-    )
-    parser.add_argument(
-        "--width",
-        type=_width,
-        metavar="N",
-        help=f"columns of the text (default: the terminal, or {DEFAULT_WIDTH})",
-    )
-    parser.add_argument(
-        "--color",
-        choices=("always", "auto", "never"),
-        default="auto",
-        help="colours; they only repeat what words say (default auto: on a terminal without NO_COLOR, and with FORCE_COLOR)",
-    )
-    parser.add_argument("--all", action="store_true", help="do not fold long lists")
+    formats = "|".join(("json", "text", "yaml", *documents))
+    add(parser, f"-o --output {formats}", "what to print", default="text")
+    text = f"columns of the text (default: the terminal, or {DEFAULT_WIDTH})"
+    add(parser, "--width N", text, _width)
+    text = "colours; they only repeat what words say (default auto: on a terminal without NO_COLOR, and with FORCE_COLOR)"
+    add(parser, "--color always|auto|never", text, default="auto")
+    add(parser, "--all", "do not fold long lists")
 
 
 def _width(text: str) -> int:

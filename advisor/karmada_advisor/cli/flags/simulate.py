@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 
 from karmada_advisor.cli.flags import shared
 
@@ -17,26 +18,13 @@ def make_parser() -> argparse.ArgumentParser:
         "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
         "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
-    for name, what in (("--clusters", "Clusters"), ("--bindings", "bindings of both kinds")):
-        parser.add_argument(
-            name, required=True, action="append", metavar="FILE", help=f"{what}: {shared.FILES}"
-        )
+    add = partial(shared.add, parser)
+    add("--clusters FILE...", f"Clusters: {shared.FILES}", required=True, default=None)
+    add("--bindings FILE...", f"bindings of both kinds: {shared.FILES}", required=True, default=None)
     shared.add_workloads(parser)
-    parser.add_argument(
-        "--anew", dest="as_new", action="store_true", help="decide placed bindings as if they were new"
-    )
-    parser.add_argument(
-        "--ignore-other-schedulers",
-        action="store_true",
-        help="exit with 0 although some bindings have a schedulerName that no profile of --config, and not "
-        "--scheduler-name, has",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        choices=("json", "table", "yaml"),
-        default="table",
-        help="what to print (default table)",
-    )
+    add("--anew", "decide placed bindings as if they were new", dest="as_new")
+    text = "exit with 0 although some bindings have a schedulerName that no profile of --config, and not --scheduler-name, has"
+    add("--ignore-other-schedulers", text)
+    add("-o --output json|table|yaml", "what to print", default="table")
     shared.add_rules(parser)
     return parser

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -31,109 +32,49 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="look at these clusters, zones, regions, ... only, each alone (default: all)",
     )
-    shared.add_texts(
-        parser,
-        "--domain",
-        "KIND",
+    add = partial(shared.add, parser)
+    add(
+        "--domain KIND...",
         f"what is lost together: {DOMAINS}; may be repeated (default: cluster, and of zone, region and provider those "
         "with at least two values)",
     )
-    parser.add_argument(
-        "--loss",
-        choices=LOSSES,
-        default=LOSSES[0],
-        help="the world after the loss by which domains are ordered and judged: bindings are evicted, as far as they do "
-        "not tolerate it; what Karmada does by itself; or the Cluster objects are deleted (default gone)",
+    add(
+        f"--loss {'|'.join(LOSSES)}",
+        "the world after the loss by which domains are ordered and judged: bindings are evicted, as far as they do "
+        "not tolerate it; what Karmada does by itself; or the Cluster objects are deleted",
     )
-    parser.add_argument(
-        "--spanning",
-        choices=("kept", "lost"),
-        default="kept",
-        help="whether a cluster in several zones is lost with each of them (default kept)",
-    )
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        dest="namespaces",
-        action="append",
-        default=[],
-        metavar="NAMESPACE",
-        help="report bindings of this namespace only; may be repeated. All bindings compete for capacity",
-    )
-    shared.add_texts(
-        parser,
-        "--pairs",
-        "A+B|N",
+    add("--spanning kept|lost", "whether a cluster in several zones is lost with each of them")
+    text = "report bindings of this namespace only; may be repeated. All bindings compete for capacity"
+    add("-n --namespace NAMESPACE...", text, dest="namespaces")
+    add(
+        "--pairs A+B|N...",
         "also lose two domains at once: those named, or N pairs of clusters, half of them of the worst 50; shown is what "
         "neither does alone; may be repeated",
     )
-    parser.add_argument(
-        "--min-priority",
-        type=int,
-        metavar="N",
-        help="report bindings whose schedulePriority is at least N only",
-    )
-    parser.add_argument(
-        "--demand",
-        choices=("returns", "holds"),
-        default="returns",
-        help="what counts as surviving: every replica runs again; or nothing is interrupted either, which is then the "
+    add("--min-priority N", "report bindings whose schedulePriority is at least N only", int)
+    add(
+        "--demand returns|holds",
+        "what counts as surviving: every replica runs again; or nothing is interrupted either, which is then the "
         "default of --fail-on, and what remedies have to reach (default returns)",
     )
-    shared.add_texts(
-        parser,
-        "--policy",
-        "NAME",
-        "report bindings of this policy only, as NAME or NAMESPACE/NAME; may be repeated",
-    )
-    parser.add_argument(
-        "--top",
-        type=shared.positive,
-        default=TOP,
-        metavar="N",
-        help=f"domains and groups of bindings in the text (default {TOP})",
-    )
-    shared.add_text(
-        parser,
-        "--fail-on",
-        "LIST",
+    text = "report bindings of this policy only, as NAME or NAMESPACE/NAME; may be repeated"
+    add("--policy NAME...", text)
+    add("--top N", "domains and groups of bindings in the text", shared.positive, default=TOP)
+    add(
+        "--fail-on LIST",
         "what gives the exit status 1: classes of docs/survive.md, dark, interrupted, missing, overcommit, spof, none; "
-        f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON})",
+        f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON}, and not-judged if there is any)",
     )
-    shared.add_text(
-        parser,
-        "--baseline",
-        "FILE",
-        "an earlier report as JSON: --fail-on counts only what is worse than there",
-    )
+    add("--baseline FILE", "an earlier report as JSON: --fail-on counts only what is worse than there")
     add_reactions(parser)
-    parser.add_argument(
-        "--timeout",
-        type=_time,
-        default=TIMEOUT_SECONDS,
-        metavar="TIME",
-        help="end with the domains that are done, those with the most bindings first, and with status 2 "
-        f"(default {TIMEOUT_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--remedies",
-        type=shared.positive,
-        default=REMEDIES,
-        metavar="N",
-        help=f"remedies for each policy with failing bindings (default {REMEDIES})",
-    )
-    parser.add_argument(
-        "--no-remedies", action="store_true", help="look for no edits after which workloads survive"
-    )
-    parser.add_argument(
-        "--write-to",
-        type=Path,
-        metavar="DIR",
-        help="write the report there in all formats, as survive.json and so on",
-    )
-    shared.add_text(
-        parser, "--metrics", "FILE", "write figures there in the text format of Prometheus, for node_exporter"
-    )
+    text = "end with the domains that are done, those with the most bindings first, and with status 2"
+    add("--timeout TIME", text, _time, default=TIMEOUT_SECONDS)
+    text = "remedies for each policy with failing bindings"
+    add("--remedies N", text, shared.positive, default=REMEDIES)
+    add("--no-remedies", "look for no edits after which workloads survive")
+    add("--write-to DIR", "write the report there in all formats, as survive.json and so on", Path)
+    text = "write figures there in the text format of Prometheus, for node_exporter"
+    add("--metrics FILE", text)
     shared.add_fleet(parser, "report")
     shared.add_output(parser, "markdown", "html", "junit")
     return parser
@@ -141,19 +82,14 @@ def make_parser() -> argparse.ArgumentParser:
 
 def add_reactions(parser: argparse.ArgumentParser) -> None:
     """Add the flags that say how Karmada reacts to the loss of a cluster."""
-    shared.add_text(
+    shared.add(
         parser,
-        "--controller-manager",
-        "FILE",
+        "--controller-manager FILE",
         "the Deployment or Pod of karmada-controller-manager as YAML, - for standard input, for its gates and flags "
         "(default: Karmada's defaults)",
     )
-    shared.add_texts(
-        parser,
-        "--taint-policies",
-        "FILE",
-        "ClusterTaintPolicies, where objects come from files; may be repeated",
-    )
+    text = "ClusterTaintPolicies, where objects come from files; may be repeated"
+    shared.add(parser, "--taint-policies FILE...", text)
 
 
 def _time(text: str) -> float:

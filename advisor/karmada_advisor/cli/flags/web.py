@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final
 
@@ -24,118 +26,47 @@ def make_parser() -> argparse.ArgumentParser:
         "Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",
         "It runs until Ctrl-C. Exit status: 0 it was ended, 1 its server has failed, 2 it could not be started.",
     )
-    parser.add_argument(
-        "--bind-address",
-        type=_address,
-        default=_DEFAULT_ADDRESS,
-        metavar="HOST:PORT",
-        help=f"address and port (default {_DEFAULT_ADDRESS}); without --auth=token a loopback address, which kubectl port-forward reaches in a Pod",
-    )
-    parser.add_argument(
-        "--health-probe-bind-address",
-        type=_address,
-        metavar="HOST:PORT",
-        help="address and port of /healthz and /readyz, for kubelet, instead of those of the page",
-    )
-    parser.add_argument(
-        "--metrics-bind-address",
-        type=_address,
-        metavar="HOST:PORT",
-        help="address and port of /metrics, for Prometheus: anyone who reaches it is answered (default: that of the page, and none with --auth=token)",
-    )
-    parser.add_argument(
-        "--auth",
-        choices=("none", "token"),
-        default="none",
-        help="token: each request needs a bearer token, and shows what the Karmada API server lets its holder list: everything, or the bindings of a namespace; none (default): anyone who reaches the address sees everything",
-    )
-    shared.add_texts(
-        parser,
-        "--audience",
-        "NAME",
-        f"for which tokens are accepted (default {DEFAULT_AUDIENCE}); may be repeated",
-    )
-    parser.add_argument(
-        "--auth-cache",
-        type=_seconds_from(5, 60, "5s to 60s"),
-        default=_AUTH_CACHE_SECONDS,
-        metavar="TIME",
-        help=f"how long a yes of the Karmada API server counts, 5s to 60s (default {_AUTH_CACHE_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--session-keys-file",
-        type=Path,
-        metavar="FILE",
-        help="people sign in on the page with a token, which is sealed in a cookie: a key a line (openssl rand -base64 32 | tr +/ -_); the first one seals, all open",
-    )
-    parser.add_argument(
-        "--session",
-        type=_seconds_from(60, 86_400, "1m to 24h"),
-        default=_SESSION_SECONDS,
-        metavar="TIME",
-        help=f"how long they are signed in at most, 1m to 24h (default {_SESSION_SECONDS / 3600:g}h)",
-    )
-    parser.add_argument("--tls-cert-file", type=Path, metavar="FILE", help="certificate chain of the page")
-    parser.add_argument("--tls-key-file", type=Path, metavar="FILE", help="key of the certificate")
-    parser.add_argument(
-        "--behind-proxy",
-        action="store_true",
-        help="TLS ends before the page, so an address that is no loopback address needs no certificate",
-    )
-    parser.add_argument(
-        "--audit-log",
-        metavar="FILE",
-        help="one line of JSON for each request: who has read what, and the status; - for standard output",
-    )
-    shared.add_texts(
-        parser,
-        "--allowed-host",
-        "NAME",
-        "a name in the Host header besides those of this machine; may be repeated",
-    )
-    parser.add_argument(
-        "--refresh",
-        type=_seconds_from(1, 3600, "1s to 60m"),
-        default=_REFRESH_SECONDS,
-        metavar="TIME",
-        help=f"how often files, and decisions about a control plane, follow changes while somebody looks at the page (default {_REFRESH_SECONDS:g}s)",
-    )
-    parser.add_argument(
-        "--timeout", type=shared.seconds, metavar="TIME", help="of a search for changes (default 2s)"
-    )
+    add = partial(shared.add, parser)
+    text = f"address and port (default {_DEFAULT_ADDRESS}); without --auth=token a loopback address, which kubectl port-forward reaches in a Pod"
+    add("--bind-address HOST:PORT", text, _address, default=_DEFAULT_ADDRESS)
+    text = "address and port of /healthz and /readyz, for kubelet, instead of those of the page"
+    add("--health-probe-bind-address HOST:PORT", text, _address)
+    text = "address and port of /metrics, for Prometheus: anyone who reaches it is answered (default: that of the page, and none with --auth=token)"
+    add("--metrics-bind-address HOST:PORT", text, _address)
+    text = "token: each request needs a bearer token, and shows what the Karmada API server lets its holder list: everything, or the bindings of a namespace (--reveal); none (default): anyone who reaches the address sees everything"
+    add("--auth none|token", text)
+    text = "with --auth=token, what answers to those who may not list everything are computed from, besides the bindings that they may list: own (default): the clusters, policies and Leases that they may list as well; fleet: all of these, and records"
+    add("--reveal own|fleet", text)
+    add("--audience NAME...", f"for which tokens are accepted (default {DEFAULT_AUDIENCE}); may be repeated")
+    text = "how long a yes of the Karmada API server counts, 5s to 60s"
+    add("--auth-cache TIME", text, _seconds_from(5, 60, "5s to 60s"), default=_AUTH_CACHE_SECONDS)
+    text = "people sign in on the page with a token, which is sealed in a cookie: a key a line (openssl rand -base64 32 | tr +/ -_); the first one seals, all open"
+    add("--session-keys-file FILE", text, Path)
+    text = f"how long they are signed in at most, 1m to 24h (default {_SESSION_SECONDS / 3600:g}h)"
+    add("--session TIME", text, _seconds_from(60, 86_400, "1m to 24h"), default=_SESSION_SECONDS)
+    add("--tls-cert-file FILE", "certificate chain of the page", Path)
+    add("--tls-key-file FILE", "key of the certificate", Path)
+    text = "address or network of a proxy that ends TLS, so the page needs no certificate; the last entry of its X-Forwarded-For says who asks, and that of nobody else; may be repeated"
+    add("--behind-proxy NETWORK...", text, _network)
+    text = "one line of JSON for each request: who has read what, and the status; - for standard output"
+    add("--audit-log FILE", text, default=None)
+    text = "a name in the Host header besides those of this machine; may be repeated"
+    add("--allowed-host NAME...", text)
+    text = "how often files, and decisions about a control plane, follow changes while somebody looks at the page"
+    add("--refresh TIME", text, _seconds_from(1, 3600, "1s to 60m"), default=_REFRESH_SECONDS)
+    add("--timeout TIME", "of a search for changes (default 2s)", shared.seconds)
     shared.add_objects(parser)
     survive.add_reactions(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "for its records and its queue", "; its feature gates are used")
-    _add_records(parser)
+    text = "https://NAME:PORT of the scheduler's records: a headless Service, behind which the page finds the replica that leads; may be repeated"
+    add("--records URL...", text)
+    add("--records-lease NAMESPACE/NAME", "the Lease of that scheduler, which the page gets", _namespaced)
+    text = "the ServiceAccount of the Karmada API server that may read the records; the page creates tokens of it"
+    add("--records-account NAMESPACE/NAME", text, _namespaced)
+    text = "authorities of the certificate of the records (default: those of the system)"
+    add("--records-ca-file FILE", text, Path)
     return parser
-
-
-def _add_records(parser: argparse.ArgumentParser) -> None:
-    shared.add_texts(
-        parser,
-        "--records",
-        "URL",
-        "https://NAME:PORT of the scheduler's records: a headless Service, behind which the page finds the replica that leads; may be repeated",
-    )
-    parser.add_argument(
-        "--records-lease",
-        type=_namespaced,
-        metavar="NAMESPACE/NAME",
-        help="the Lease of that scheduler, which the page gets",
-    )
-    parser.add_argument(
-        "--records-account",
-        type=_namespaced,
-        metavar="NAMESPACE/NAME",
-        help="the ServiceAccount of the Karmada API server that may read the records; the page creates tokens of it",
-    )
-    parser.add_argument(
-        "--records-ca-file",
-        type=Path,
-        metavar="FILE",
-        help="authorities of the certificate of the records (default: those of the system)",
-    )
 
 
 def _namespaced(text: str) -> tuple[str, str]:
@@ -143,6 +74,13 @@ def _namespaced(text: str) -> tuple[str, str]:
     if not namespace or not name or "/" in name:
         raise argparse.ArgumentTypeError(f"expected NAMESPACE/NAME, got {text!r}")
     return namespace, name
+
+
+def _network(text: str) -> IPv4Network | IPv6Network:
+    try:
+        return ip_network(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _address(text: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.flags import shared
@@ -27,23 +28,17 @@ def make_parser() -> argparse.ArgumentParser:
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deploy/NAME)",
     )
     parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
-    parser.add_argument(
-        "-n",
-        "--namespace",
-        default="",
-        help="namespace of the binding (default: that of the context, or default)",
+    text = "namespace of the binding (default: that of the context, or default)"
+    shared.add(parser, "-n --namespace NAMESPACE", text)
+    add = partial(shared.add, parser.add_mutually_exclusive_group())
+    add("--placed", "find changes that place the binding anywhere")
+    add("--off", "find changes after which the cluster has none")
+    text = (
+        "without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)"
     )
-    goals = parser.add_mutually_exclusive_group()
-    goals.add_argument("--placed", action="store_true", help="find changes that place the binding anywhere")
-    goals.add_argument("--off", action="store_true", help="find changes after which the cluster has none")
-    goals.add_argument(
-        "--cluster",
-        dest="of_cluster",
-        default="",
-        metavar="CLUSTER",
-        help="without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)",
-    )
-    goals.add_argument("--replicas", type=_replicas, default=1, metavar="N", help="at least N (default 1)")
+    add("--cluster CLUSTER", text, dest="of_cluster")
+    add("--replicas N", "at least N", _replicas, default=1)
+    add = partial(shared.add, parser)
     parser.add_argument(
         "--allow",
         action="append",
@@ -51,15 +46,9 @@ def make_parser() -> argparse.ArgumentParser:
         default=[],
         help="also try single changes of gates and plugins of the scheduler",
     )
-    parser.add_argument("--as-new", action="store_true", help="as if nothing had ever been scheduled")
-    parser.add_argument("--timeout", type=shared.seconds, metavar="TIME", help="of the search (default 2s)")
-    parser.add_argument(
-        "--max-runs",
-        type=_positive,
-        default=96,
-        metavar="N",
-        help="sets of changes to try (default 96)",
-    )
+    add("--as-new", "as if nothing had ever been scheduled")
+    add("--timeout TIME", "of the search (default 2s)", shared.seconds)
+    add("--max-runs N", "sets of changes to try", _positive, default=96)
     shared.add_objects(parser, cluster_flag="--kubeconfig-cluster", replays_rules=True)
     shared.add_quotas(parser)
     shared.add_rules(parser)

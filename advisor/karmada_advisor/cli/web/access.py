@@ -20,20 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
-from karmada_advisor.sources.control_plane import control_plane, reads_files
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.cli.questions import control_plane_of, source_of
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.web.metrics import WebMetrics
+from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.http_server.request_guard import Access
+from karmada_pyscheduler.records.log_file import LogFile
 from karmada_scheduler.config import validation
-from karmada_scheduler.http_server.certificate import CertificateError, ServerCertificate
-from karmada_scheduler.http_server.messages import AnsweredRequest
-from karmada_scheduler.http_server.request_guard import Access
-from karmada_scheduler.records.log_file import LogFile
 from karmada_scheduler.records.record import timestamp
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.web.authorization import Authorization
     from karmada_advisor.web.sessions import Sessions
-    from karmada_scheduler.client.connection import Connection
+    from karmada_pyscheduler.client.connection import Connection
 
 _MAX_VALUE: Final = 253
 """Characters of a value of a path; names of Kubernetes are not longer."""
@@ -74,6 +74,7 @@ class AuditLog:
         """Note a request. It never waits for the file."""
         line: dict[str, Any] = {
             "time": timestamp(self._now()),
+            "address": answered.address,
             "user": answered.user,
             "method": answered.method,
             "route": answered.route,
@@ -140,7 +141,12 @@ class PageAccess:
         hosts = frozenset(name.lower() for name in arguments.allowed_host)
         authorization = None if self.is_open else self._authorization()
         self.sessions = authorization if arguments.session_keys_file else None
-        self.access = Access(hosts, "--allowed-host", None if authorization is None else authorization.viewer)
+        self.access = Access(
+            hosts,
+            "--allowed-host",
+            None if authorization is None else authorization.viewer,
+            proxies=tuple(arguments.behind_proxy),
+        )
 
     async def __aenter__(self) -> None:
         """Follow changes of the certificate."""
@@ -155,7 +161,7 @@ class PageAccess:
     def _authorization(self) -> Authorization:
         from karmada_advisor.web.authorization import Authorization
         from karmada_advisor.web.namespaces import NamespaceHints
-        from karmada_scheduler.client.reviews import Reviews
+        from karmada_pyscheduler.client.reviews import Reviews
 
         audiences = self._arguments.audience or [DEFAULT_AUDIENCE]
         reviews = Reviews(
@@ -187,7 +193,7 @@ class PageAccess:
 
 def end_of(certificate: ServerCertificate) -> float:
     """Return when the certificate of a server ends, in seconds since 1970; not a number if it cannot be read."""
-    from karmada_scheduler.client.identity import validity_of_certificate
+    from karmada_pyscheduler.client.identity import validity_of_certificate
 
     _, ends_at = validity_of_certificate(certificate.chain)
     return math.nan if ends_at is None else ends_at
@@ -208,7 +214,7 @@ class _OwnConnection:
     async def role_bindings(self) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
         """Yield all RoleBindings in pages. Raises ApiError."""
         from karmada_advisor.web.namespaces import PATH
-        from karmada_scheduler.client.karmada import list_pages
+        from karmada_pyscheduler.client.karmada import list_pages
 
         async with aclosing(list_pages(await self._connected(), PATH)) as pages:
             async for page in pages:
@@ -221,11 +227,11 @@ class _OwnConnection:
             return self._connection
 
     async def _made(self) -> Connection:
-        from karmada_scheduler.client.api_error import ApiError
-        from karmada_scheduler.client.connect import connect
-        from karmada_scheduler.client.identity import ConnectionConfigError
+        from karmada_pyscheduler.client.connect import connect
+        from karmada_pyscheduler.client.identity import ConnectionConfigError
+        from karmada_scheduler.api_error import ApiError
 
-        plane = control_plane(self._arguments)
+        plane = control_plane_of(self._arguments)
         try:
             found = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
         except ConnectionConfigError as error:
@@ -246,10 +252,10 @@ def _check(arguments: argparse.Namespace) -> None:
         raise NoAnswerError("--tls-cert-file and --tls-key-file belong together: name both")
     if not is_local and not arguments.tls_cert_file and not arguments.behind_proxy:
         raise NoAnswerError(
-            "tokens would be sent in clear text: name --tls-cert-file and --tls-key-file, or --behind-proxy where a "
-            "proxy ends TLS"
+            "tokens would be sent in clear text: name --tls-cert-file and --tls-key-file, or the addresses of a proxy that "
+            "ends TLS with --behind-proxy"
         )
     if arguments.session_keys_file and not has_tokens:
         raise NoAnswerError("--session-keys-file is for --auth=token: without it nobody signs in")
-    if has_tokens and reads_files(arguments):
+    if has_tokens and not source_of(arguments).is_control_plane:
         raise NoAnswerError("--auth=token needs a control plane, which says who may read; files do not")

@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 from urllib.parse import urlsplit
 
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process import read_state
-from karmada_advisor.sources.process_answers import ProcessState
-from karmada_advisor.sources.process_http import ProcessAddress, tls_of
-from karmada_scheduler.client.api_connection import ApiConnection
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.records.access import AUDIENCE
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.process import read_state
+from karmada_advisor.fleet.process_answers import ProcessState
+from karmada_advisor.fleet.process_http import ProcessAddress, tls_of
+from karmada_pyscheduler.client.connection import ApiConnection
+from karmada_pyscheduler.client.paths import path_of
+from karmada_pyscheduler.records.endpoints import AUDIENCE
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.records.record import process_name
 
 KEPT_SECONDS: Final = 2.0
@@ -133,7 +134,7 @@ class LeaderRecords:
     async def _holder(self) -> str:
         """Return the identity in the Lease, which begins with the name of a process. Raises ApiError."""
         namespace, name = self._lease
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases/{name}"
+        path = path_of("coordination.k8s.io/v1", "leases", name, namespace=namespace)
         found = await self._connection.request("GET", path, timeout=_SECONDS)
         spec = found.get("spec")
         return str(spec.get("holderIdentity") or "") if isinstance(spec, dict) else ""
@@ -155,7 +156,7 @@ class LeaderRecords:
         began = self._now()
         found = await self._connection.request(
             "POST",
-            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token",
+            path_of("v1", "serviceaccounts", name, namespace=namespace, subresource="token"),
             body={
                 "apiVersion": "authentication.k8s.io/v1",
                 "kind": "TokenRequest",

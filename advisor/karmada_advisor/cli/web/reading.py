@@ -7,19 +7,20 @@ import asyncio
 import logging
 import os
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Final
 
-from karmada_advisor.cli.survive_inputs import taint_policies_of
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.objects import gather
-from karmada_advisor.sources.process_rules import running
+from karmada_advisor.cli.questions import source_of
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageContents, PageState
+from karmada_advisor.whatif.survive.question import taint_policies_of
 from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
@@ -41,14 +42,14 @@ class Visits:
         """Read every ``refresh`` seconds while somebody looks; ``clock`` is in seconds."""
         self._refresh = refresh
         self._clock = clock
-        self._seen = 0.0
+        self._requested = 0.0
         self._read = 0.0
         self._wake: asyncio.Event | None = None
 
-    def seen(self) -> None:
+    def note_request(self) -> None:
         """Note a request. If the last reading is older than ``refresh``, the next one is due at once."""
-        self._seen = self._clock()
-        if self._wake is not None and self._seen - self._read > self._refresh:
+        self._requested = self._clock()
+        if self._wake is not None and self._requested - self._read > self._refresh:
             self._wake.set()
 
     def reading(self) -> None:
@@ -63,15 +64,16 @@ class Visits:
             async with asyncio.timeout(self._refresh):
                 await self._wake.wait()
         self._wake.clear()
-        return self._clock() - self._seen <= _UNSEEN_SECONDS
+        return self._clock() - self._requested <= _UNSEEN_SECONDS
 
 
 class Reader:
     """The objects as they were read last."""
 
-    def __init__(self, arguments: argparse.Namespace) -> None:
-        """Take the flags; ``read`` reads for the first time."""
-        self._arguments = arguments
+    def __init__(self, arguments: argparse.Namespace, rules: Rules) -> None:
+        """Take the flags, and the rules of decisions; ``read`` reads for the first time."""
+        self._source, self._rules = source_of(arguments), rules
+        self._taint_policies: Sequence[str] = arguments.taint_policies
         self._files = [
             *arguments.clusters,
             *arguments.bindings,
@@ -95,9 +97,9 @@ class Reader:
         assert self._state is not None  # read at the start
         return self._state
 
-    def seen(self) -> None:
+    def note_request(self) -> None:
         """Note a request, from the thread of the server; objects that are old are read at once."""
-        self._visits.seen()
+        self._visits.note_request()
 
     def read(self) -> None:
         """Read everything.
@@ -109,15 +111,17 @@ class Reader:
         if self._files and stamp == self._stamp and self._state is not None:
             self._state = replace(self._state, failure="") if self._state.failure else self._state
             return
-        objects = gather(self._arguments, all_bindings=True)
+        objects = read_fleet(self._source, all_bindings=True)
         self._stamp = stamp
         self._use(objects)
 
-    def _use(self, objects: Objects) -> None:
+    def _use(self, objects: Fleet) -> None:
         before = self._state
         problems = (*objects.problems, *objects.warnings)
         now = datetime.now(UTC)
-        policies, _ = taint_policies_of(self._arguments, objects)  # the page says that they are not known
+        policies, _ = taint_policies_of(
+            self._taint_policies, self._source.plane, objects
+        )  # the page says that they are not known
         if (
             before is not None
             and _fingerprint(objects) == _fingerprint(before.contents.objects)
@@ -129,7 +133,7 @@ class Reader:
             tuple(objects.clusters),
             tuple(objects.bindings),
             objects,
-            objects.facts(running(self._arguments)),
+            objects.facts(self._rules.running),
             objects.manifests,
             policies,
         )
@@ -175,7 +179,7 @@ class Reader:
         self._state = replace(self.state, failure=f"The objects could not be read again: {problem}")
 
 
-def _fingerprint(objects: Objects) -> int:
+def _fingerprint(objects: Fleet) -> int:
     clusters = frozenset((each.name, each.uid, each.resource_version) for each in objects.clusters)
     bindings = frozenset((each.key, each.uid, each.resource_version) for each in objects.bindings)
     if all(not each.resource_version for each in objects.clusters):

@@ -7,32 +7,25 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.sources.gathered import Objects
-from karmada_advisor.sources.packed import PackedManifests
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.packed import PackedManifests
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.stored import mapping
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.state import PageContents
+from karmada_pyscheduler.client import karmada
+from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import KINDS, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.client import json_body
-from karmada_scheduler.client.karmada import (
-    CLUSTER_PROPAGATION_POLICIES,
-    CLUSTER_RESOURCE_BINDINGS,
-    CLUSTERS,
-    PROPAGATION_POLICIES,
-    RESOURCE_BINDINGS,
-    Resource,
-)
 from karmada_scheduler.structs import Struct, field, replace
 
 Manifest = Mapping[str, Any]
 
-BINDINGS: Final = (RESOURCE_BINDINGS, CLUSTER_RESOURCE_BINDINGS)
-POLICIES: Final = (PROPAGATION_POLICIES, CLUSTER_PROPAGATION_POLICIES)
+BINDINGS: Final = (karmada.RESOURCE_BINDINGS, karmada.CLUSTER_RESOURCE_BINDINGS)
+POLICIES: Final = (karmada.PROPAGATION_POLICIES, karmada.CLUSTER_PROPAGATION_POLICIES)
 _AGAIN_AT_ONCE: Final = 20
 """Bindings that are indexed again before ``index_again`` yields."""
 
@@ -50,11 +43,11 @@ class Surroundings(Struct):
 
     Attributes:
         objects: Leases, and the schedulers without one that have left something.
-        process: Which schedulers run, as ``Objects.schedulers`` takes it.
+        process: Which schedulers run, as ``Fleet.schedulers`` takes it.
         taint_policies: ClusterTaintPolicies; None if they are not known.
     """
 
-    objects: Objects = field(default_factory=lambda: Objects(""))
+    objects: Fleet = field(default_factory=lambda: Fleet(""))
     process: Mapping[str, str] = field(default_factory=dict)
     taint_policies: Sequence[Manifest] | None = None
 
@@ -72,7 +65,7 @@ class WatchedFleet:
         self._source = source
         # Policies as manifests. A BindingKey is equal to the ObjectId of its binding.
         self._known: dict[str, dict[ObjectId | BindingKey, Cluster | Binding | Manifest]]
-        self._known = {each.kind: {} for each in (CLUSTERS, *BINDINGS, *POLICIES)}
+        self._known = {each.kind: {} for each in (karmada.CLUSTERS, *BINDINGS, *POLICIES)}
         self._manifests = PackedManifests()
         self._problems: dict[ObjectId, str] = {}
         self._surroundings = Surroundings()
@@ -90,7 +83,7 @@ class WatchedFleet:
         known = (self._known[each.kind].values() for each in BINDINGS)
         return [each for found in known for each in found if isinstance(each, Binding)]
 
-    def put(self, resource: Resource, item: Manifest, *, is_listed: bool = False) -> None:
+    def put(self, resource: karmada.Resource, item: Manifest, *, is_listed: bool = False) -> None:
         """Take an object.
 
         Args:
@@ -115,7 +108,7 @@ class WatchedFleet:
             self._forget(found)
             self._problems[found] = f"{found.kind} {found.name}: {problem}"
 
-    def remove(self, resource: Resource, item: Manifest) -> None:
+    def remove(self, resource: karmada.Resource, item: Manifest) -> None:
         """Forget an object that was deleted, unless another one of its name is known."""
         found = id_of(resource, item)
         uid, version = self._version_of(found)
@@ -125,7 +118,7 @@ class WatchedFleet:
         self._forget(found)
         self._problems.pop(found, None)
 
-    def keep_only(self, resource: Resource, listed: Collection[ObjectId]) -> None:
+    def keep_only(self, resource: karmada.Resource, listed: Collection[ObjectId]) -> None:
         """Forget the objects of a kind that a complete list lacks."""
         known = map(ObjectId._make, self._known[resource.kind])
         unread = (each for each in self._problems if each.kind == resource.kind)
@@ -133,7 +126,7 @@ class WatchedFleet:
             self._forget(each)
             self._problems.pop(each, None)
 
-    def count(self, resource: Resource) -> int:
+    def count(self, resource: karmada.Resource) -> int:
         """Return the number of known objects of a kind, those included that cannot be read."""
         unread = sum(each.kind == resource.kind for each in self._problems)
         return len(self._known[resource.kind]) + unread
@@ -152,12 +145,12 @@ class WatchedFleet:
         _, version = self._version_of(found)
         return _number(mapping(item.get("metadata"))) > version
 
-    def is_known(self, resource: Resource, item: Manifest) -> bool:
+    def is_known(self, resource: karmada.Resource, item: Manifest) -> bool:
         """Return whether an object is not newer than the known one."""
         return not self._is_newer(id_of(resource, item), item)
 
     def _store(self, found: ObjectId, manifest: Manifest) -> None:
-        if found.kind == CLUSTERS.kind:
+        if found.kind == karmada.CLUSTERS.kind:
             cluster = Cluster.from_manifest(manifest)
             before = _concern(found.name, self._manifests.get(found.name))
             self._known[found.kind][found] = cluster
@@ -237,13 +230,13 @@ class WatchedFleet:
         """Make the index; from now on each change updates it."""
         self._index = BindingIndex(rows)
 
-    def _objects(self, bindings: list[Binding]) -> Objects:
+    def _objects(self, bindings: list[Binding]) -> Fleet:
         policies = [each for resource in POLICIES for each in self._known[resource.kind].values()]
         return replace(
             self._surroundings.objects,
             source=self._source,
             is_live=True,
-            clusters=list(self._known[CLUSTERS.kind].values()),
+            clusters=list(self._known[karmada.CLUSTERS.kind].values()),
             bindings=bindings,
             manifests=self._manifests.copy() if bindings else self._manifests,
             policies=None if self.unread_policies else policies,
@@ -276,7 +269,7 @@ class WatchedFleet:
         return [*found.problems, *found.warnings]
 
 
-def id_of(resource: Resource, item: Manifest) -> ObjectId:
+def id_of(resource: karmada.Resource, item: Manifest) -> ObjectId:
     """Return the identity of an object of a kind."""
     metadata = mapping(item.get("metadata"))
     return ObjectId(resource.kind, str(metadata.get("namespace") or ""), str(metadata.get("name") or ""))

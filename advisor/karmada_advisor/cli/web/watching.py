@@ -10,29 +10,29 @@ import argparse
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from karmada_advisor.cli.output import print_error
-from karmada_advisor.cli.survive_inputs import taint_policies_of
+from karmada_advisor.cli.questions import control_plane_of
 from karmada_advisor.cli.web.reading import Visits
 from karmada_advisor.cli.web.watched import BINDINGS, POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.sources import live
-from karmada_advisor.sources.control_plane import control_plane
-from karmada_advisor.sources.errors import NoAnswerError
-from karmada_advisor.sources.process_rules import running
-from karmada_advisor.sources.watchable import KindsFound, count_objects
+from karmada_advisor.fleet import live
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.state import PageState
-from karmada_scheduler.client.api_error import ApiError
-from karmada_scheduler.client.connect import connect
-from karmada_scheduler.client.connection import Connection
-from karmada_scheduler.client.karmada import CLUSTERS, KarmadaClient, Resource, list_pages
-from karmada_scheduler.client.watch_requests import WatchRequests
-from karmada_scheduler.informer.reflector import Reflector
+from karmada_advisor.whatif.survive.question import taint_policies_of
+from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.karmada import CLUSTERS, KarmadaClient, Resource
+from karmada_pyscheduler.client.watch_requests import WatchRequests
+from karmada_pyscheduler.informer.lister import Lister
+from karmada_pyscheduler.informer.reflector import Reflector
+from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.process.memory import freeze_objects
 from karmada_scheduler.structs import replace
 
@@ -40,11 +40,8 @@ log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-_RETRY_SECONDS: Final = (0.5, 1.0, 2.0, 5.0, 10.0)
 _NEVER: Final = frozenset({403, 404})
 """Codes of the API server after which another attempt has the same result."""
-_OUTAGE_SECONDS: Final = 10.0
-"""After an outage of this length everything is listed again, as the scheduler does."""
 _ASK_AGAIN_SECONDS: Final = 60.0
 _SILENT_SECONDS: Final = 150.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
@@ -60,25 +57,29 @@ def kinds_of(arguments: argparse.Namespace) -> KindsFound:
     Raises:
         NoAnswerError: They cannot be listed.
     """
-    return count_objects(control_plane(arguments), (CLUSTERS, *BINDINGS))
+    return count_objects(control_plane_of(arguments), (CLUSTERS, *BINDINGS))
 
 
-class Watcher:
+class Watcher(Lister):
     """The objects of a control plane, kept up to date by watches."""
 
     def __init__(
-        self, arguments: argparse.Namespace, found: KindsFound, clock: Callable[[], float] = time.monotonic
+        self,
+        arguments: argparse.Namespace,
+        found: KindsFound,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        rules: Rules,
     ) -> None:
         """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads. ``clock`` is in seconds."""
-        self._arguments = arguments
-        self._plane = control_plane(arguments)
+        super().__init__((*POLICIES, CLUSTERS, *BINDINGS), sleep=asyncio.sleep, clock=clock)
+        self._taint_policies: Sequence[str] = arguments.taint_policies
+        self._plane, self._rules = control_plane_of(arguments), rules
         self.fleet: Final = WatchedFleet(found.server)
         self._totals = found.totals
         self._state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
         self._visits = Visits(arguments.refresh, clock)
-        self._clock = clock
         self._failures: dict[str, str] = {}
-        self._start_versions: dict[str, str] = {}
         self._reflectors: dict[Resource, Reflector] = {}
         self._miscounted: set[Resource] = set()
         self._listed = 0
@@ -98,9 +99,9 @@ class Watcher:
         """The seconds since each watch has said something, by kind; those that have not begun are missing."""
         return {resource.kind: each.age for resource, each in tuple(self._reflectors.items())}
 
-    def seen(self) -> None:
+    def note_request(self) -> None:
         """Note a request, from the thread of the server."""
-        self._visits.seen()
+        self._visits.note_request()
 
     async def refresh(self) -> PageState:
         """Publish the objects as the watches have them, once a second at most, and return them."""
@@ -112,15 +113,16 @@ class Watcher:
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
         connection = await self.connect()
+        self._client = KarmadaClient(connection)
         try:
-            await self._list_all(connection)
+            await self._list_all()
             self.progress = ""
             self.on_synced()
             async with asyncio.TaskGroup() as tasks:
                 requests = WatchRequests(connection.watch, clock=self._clock)
-                for each in (CLUSTERS, *BINDINGS, *POLICIES):
-                    tasks.create_task(self._watch(each, connection, requests), name=f"watch {each.plural}")
-                tasks.create_task(self._look_around(connection), name="look around")
+                for resource in self._resources.values():
+                    tasks.create_task(self._watch(resource, requests), name=f"watch {resource.plural}")
+                tasks.create_task(self._look_around(), name="look around")
         finally:
             await connection.close()
 
@@ -134,18 +136,12 @@ class Watcher:
         """Open a connection to the control plane."""
         return await connect(kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master="")
 
-    async def _list_all(self, connection: Connection) -> None:
+    async def _list_all(self) -> None:
         """Fill the fleet with all that can be listed."""
-        for policies in POLICIES:
-            if await self._may_list(connection, policies):
-                self._start_versions[policies.kind] = await self._retry(
-                    policies, partial(self._list, connection, policies)
-                )
-        for resource in (CLUSTERS, *BINDINGS):
-            self._start_versions[resource.kind] = await self._retry(
-                resource, partial(self._list, connection, resource)
-            )
-        await self._look(connection)
+        for resource in self._resources.values():
+            if resource not in POLICIES or await self._may_list(resource):
+                await self.list_first(resource)
+        await self._look()
         if "look" in self._failures:
             self._start_versions.clear()
         rows = []
@@ -155,10 +151,10 @@ class Watcher:
         self.fleet.begin(rows)
         await self._publish()
 
-    async def _may_list(self, connection: Connection, policies: Resource) -> bool:
+    async def _may_list(self, policies: Resource) -> bool:
         """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
         try:
-            await KarmadaClient(connection).newest_version(policies)
+            await self._client.newest_version(policies)
         except ApiError as error:
             if error.code in _NEVER:
                 unknown = "what the policies say beyond the binding is not known"
@@ -167,10 +163,9 @@ class Watcher:
         self.fleet.unread_policies.pop(policies.plural, None)
         return True
 
-    async def _list(self, connection: Connection, resource: Resource) -> str:
-        """Take a complete list of a kind, and return its version."""
+    async def _list(self, resource: Resource) -> str:
         listed, version = set[ObjectId](), ""
-        async for page, version in list_pages(connection, resource.path):  # noqa: B007 (the last one counts)
+        async for page, version in self._client.list(resource):  # noqa: B007 (the last one counts)
             for item in page:
                 self.fleet.put(resource, item, is_listed=True)
                 listed.add(id_of(resource, item))
@@ -190,36 +185,29 @@ class Watcher:
             total = self._totals.get(resource.kind, 0)
         self.progress = f"{count:,} of {max(count, total):,} {name} read"
 
-    async def _retry(self, resource: Resource, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Return the result of an attempt that succeeds; until then the page says what is wrong.
+    def _note(self, what: str, resource: Resource, error: Exception | None, *, tries: int) -> None:  # noqa: ARG002
+        """Let the page say what is wrong."""
+        if error is not None:
+            self._failures[resource.kind] = f"{resource.plural}: {error}"
+            if self.progress:
+                self.progress = f"{self._failures[resource.kind]}; trying again"
+        elif not self._failures.pop(resource.kind, ""):
+            return
+        self._show_failure()
 
-        After an outage, what was listed before it is listed again when its watch begins: etcd may have been restored.
-        """
-        tries, begin = 0, self._clock()
-        while True:
-            try:
-                found = await attempt()
-            except ApiError as error:
-                self._failures[resource.kind] = f"{resource.plural}: {error}"
-                if self.progress:
-                    self.progress = f"{self._failures[resource.kind]}; trying again"
-                self._show_failure()
-                await asyncio.sleep(_RETRY_SECONDS[min(tries, len(_RETRY_SECONDS) - 1)])
-                tries += 1
-            else:
-                if self._failures.pop(resource.kind, ""):
-                    self._show_failure()
-                if tries and self._clock() - begin > _OUTAGE_SECONDS:
-                    self._start_versions.clear()
-                return found
+    def observe(self, _kind: str, _manifest: Mapping[str, Any], /) -> None:
+        """The order of events counts, and no own writes are waited for."""
 
-    async def _watch(self, resource: Resource, connection: Connection, requests: WatchRequests) -> None:
+    def is_known(self, kind: str, manifest: Mapping[str, Any], /) -> bool:
+        """Return whether an object is not newer than the known one."""
+        return self.fleet.is_known(self._resources[kind], manifest)
+
+    async def _watch(self, resource: Resource, requests: WatchRequests) -> None:
         # Its CustomResourceDefinition, or the right to list it, may come later.
         while resource.plural in self.fleet.unread_policies:
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
-            await self._may_list(connection, resource)
-        source = _ListsOfWatch(self, connection, resource)
-        reflector = Reflector(resource, source, source, requests, clock=self._clock)
+            await self._may_list(resource)
+        reflector = Reflector(resource, self, self, requests, clock=self._clock)
         self._reflectors[resource] = reflector
         async for event in reflector.events():
             if event["type"] == "DELETED":
@@ -228,35 +216,18 @@ class Watcher:
                 self.fleet.put(resource, event["object"])
             await self._index_again()
 
-    async def list_and_start_version(self, connection: Connection, resource: Resource) -> str:
-        """Return the version at which a watch is to start, after a list unless the first one is enough."""
-        if (version := self._start_versions.pop(resource.kind, "")) != "":
-            return version
-        return await self._retry(resource, partial(self._list, connection, resource))
-
-    async def must_relist(self, connection: Connection, resource: Resource, version: str) -> bool:
-        """Return whether etcd was, or may have been, restored from a backup: a version is ahead of the newest one.
-
-        After an outage writes may have gone past the version already.
-        """
-        begin = self._clock()
-        newest = await self._retry(resource, partial(KarmadaClient(connection).newest_version, resource))
-        if self._clock() - begin > _OUTAGE_SECONDS:
-            return True
-        return newest.isdigit() and version.isdigit() and int(newest) < int(version)
-
-    async def _look_around(self, connection: Connection) -> None:
+    async def _look_around(self) -> None:
         """Read what is not watched, every ``--refresh`` while somebody looks."""
         while True:
             if await self._visits.next() or self._state.failure:
                 self._visits.reading()
-                await self._look(connection)
+                await self._look()
                 await self._publish()
 
-    async def _look(self, connection: Connection) -> None:
+    async def _look(self) -> None:
         """Read what is not watched; if that fails, what was known stays, and the page says why."""
         try:
-            await self._compare_counts(connection)
+            await self._compare_counts()
             await self.surround()
             await self._index_again()
         except (ApiError, NoAnswerError) as error:
@@ -272,12 +243,11 @@ class Watcher:
         for _ in self.fleet.index_again():
             await asyncio.sleep(0)
 
-    async def _compare_counts(self, connection: Connection) -> None:
+    async def _compare_counts(self) -> None:
         """List a kind again that has had another number of objects at two looks: a list can lack objects, or all of them."""
-        client = KarmadaClient(connection)
         wrong = set()
         for resource in dict.fromkeys((CLUSTERS, *self._reflectors)):
-            count, _ = await client.count(resource)
+            count, _ = await self._client.count(resource)
             if resource in self._reflectors and count != self.fleet.count(resource):
                 wrong.add(resource)
         for resource in wrong & self._miscounted:
@@ -288,8 +258,8 @@ class Watcher:
     async def surround(self) -> None:
         """Read the Leases, and what else is not watched."""
         found = await asyncio.to_thread(live.read_schedulers, self._plane, self.fleet.bindings)
-        policies, _ = await asyncio.to_thread(taint_policies_of, self._arguments, found)
-        self.fleet.surround(Surroundings(found, running(self._arguments), policies))
+        policies, _ = await asyncio.to_thread(taint_policies_of, self._taint_policies, self._plane, found)
+        self.fleet.surround(Surroundings(found, self._rules.running, policies))
 
     async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""
@@ -315,25 +285,6 @@ class Watcher:
         text = f"The objects could not be read again: {'; '.join(found)}" if found else ""
         if text != self._state.failure:
             self._state = replace(self._state, failure=text)
-
-
-class _ListsOfWatch:
-    """The lists of one kind for its reflector, and what is known of it."""
-
-    def __init__(self, watcher: Watcher, connection: Connection, resource: Resource) -> None:
-        self._watcher, self._connection, self._resource = watcher, connection, resource
-
-    async def list_and_start_version(self, _kind: str, /) -> str:
-        return await self._watcher.list_and_start_version(self._connection, self._resource)
-
-    async def must_relist(self, _kind: str, version: str, /) -> bool:
-        return await self._watcher.must_relist(self._connection, self._resource, version)
-
-    def observe(self, _kind: str, _manifest: Mapping[str, Any], /) -> None:
-        """The order of events counts, and no own writes are waited for."""
-
-    def is_known(self, _kind: str, manifest: Mapping[str, Any], /) -> bool:
-        return self._watcher.fleet.is_known(self._resource, manifest)
 
 
 def _parts(items: list[T], size: int) -> Iterator[list[T]]:

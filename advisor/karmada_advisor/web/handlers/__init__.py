@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
+from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.answers import Answers
-from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.handlers.binding_lists import BindingListHandlers
 from karmada_advisor.web.handlers.bindings import BindingHandlers
 from karmada_advisor.web.handlers.clusters import ClusterHandlers
@@ -17,7 +17,8 @@ from karmada_advisor.web.handlers.plans import PlanHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
-from karmada_scheduler.http_server.messages import Document, HttpRequest
+from karmada_advisor.web.scope import Reveal
+from karmada_pyscheduler.http_server.messages import Document, HttpRequest
 
 if TYPE_CHECKING:  # files do not need the client
     from karmada_advisor.web.authorization import Authorization
@@ -33,30 +34,32 @@ class Handlers:
     def __init__(
         self,
         answers: Answers,
-        computer: Computer,
+        worker: AnswerWorker,
         pages: Pages,
         *,
         is_open: bool = True,
         has_probes: bool = True,
         has_metrics: bool = True,
         sessions: Authorization | None = None,
+        reveal: Reveal = Reveal.OWN,
     ) -> None:
         """Answer requests from ``answers``.
 
         Args:
             answers: The answers.
-            computer: Runs the functions that take decisions.
+            worker: Computes answers that need decisions.
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
             has_probes: Whether probes are answered here, not on another address.
             has_metrics: Whether metrics are answered here; without ``is_open`` they never are.
             sessions: With whom people sign in; None where they cannot.
+            reveal: What answers to viewers who may not see everything are computed from.
         """
         self._is_open = is_open
         self._has_probes = has_probes
         self._has_metrics = has_metrics and is_open
         audience = "" if sessions is None else sessions.audience
-        responder = Responder(answers, computer, pages, is_open=is_open, audience=audience)
+        responder = Responder(answers, worker, pages, is_open=is_open, audience=audience, reveal=reveal)
         self._sessions = _session_handlers(responder, sessions)
         self._responder = responder
         self._answers = answers

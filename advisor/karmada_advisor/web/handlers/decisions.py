@@ -6,14 +6,15 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, Final
 
-from karmada_advisor.explain.model import API_VERSION
+from karmada_advisor.state.model import API_VERSION
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.web.decisions import SHOWN, DecisionRow
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.request_query import is_wanted
+from karmada_advisor.web.state import PageState
+from karmada_pyscheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.http_server.messages import Document, HttpRequest, HttpResponse
 
 _STREAM_SECONDS: Final = 300
 _KEEPALIVE: Final = 15
@@ -40,7 +41,7 @@ class DecisionHandlers(HandlerGroup):
             "namespaces": sorted({row.namespace for row in decisions.rows if row.namespace}),
             "reasons": sorted({row.reason for row in decisions.rows if row.reason}),
         }
-        return self._responder.rendered("decisions.html", request, values, data=f"/v1{request.target}")
+        return self._responder.rendered("decisions.html", request, self._answers.state, values)
 
     def _wanted(self, rows: Iterable[DecisionRow], request: HttpRequest) -> list[DecisionRow]:
         """Return the rows to show; the policy of a binding is that of now, because records have none."""
@@ -72,31 +73,32 @@ class DecisionHandlers(HandlerGroup):
         ``since`` is the stamp of the page that is shown; another one now is a change. With ``namespace``, changes of
         other namespaces cause no event.
         """
-        namespace, viewer = request.query.get("namespace", ""), self._responder.viewer(request)
-        await viewer.check_namespace(namespace)
-        parts = self._event_parts(request.query.get("since", ""), namespace, sees_all=viewer.sees_all)
+        namespace = request.query.get("namespace", "")
+        state = await self._responder.state(request, namespace)
+        parts = self._event_parts(request.query.get("since", ""), namespace, state)
         return HttpResponse(parts, content_type="text/event-stream", is_stream=True)
 
-    async def _event_parts(self, since: str, namespace: str, *, sees_all: bool) -> AsyncIterator[bytes]:
+    async def _event_parts(self, since: str, namespace: str, state: PageState) -> AsyncIterator[bytes]:
         yield b"retry: 2000\n\n"
-        seen = await self._shown(namespace, sees_all=sees_all)
-        seen = (since or seen[0], *seen[1:])
+        shown = await self._shown(namespace, state)
+        shown = (since or shown[0], *shown[1:])
         quiet = 0
         for _ in range(_STREAM_SECONDS):
-            self._answers.seen()
-            now = await self._shown(namespace, sees_all=sees_all)
-            if now != seen:
+            self._answers.note_request()
+            state = await self._responder.later(state)
+            now = await self._shown(namespace, state)
+            if now != shown:
                 yield b"id: %s\nevent: changed\ndata: changed\n\n" % now[0].encode()
-                seen, quiet = now, 0
+                shown, quiet = now, 0
             elif quiet == _KEEPALIVE:
                 quiet = 0
                 yield b":\n\n"
             quiet += 1
             await asyncio.sleep(1)
 
-    async def _shown(self, namespace: str, *, sees_all: bool) -> tuple[str, object, object]:
+    async def _shown(self, namespace: str, state: PageState) -> tuple[str, object, object]:
         """Return what a stream compares: the stamp, and without a namespace the last decision and the scheduler."""
         if namespace:
-            return self._responder.stamp(namespace, sees_all=sees_all), None, None
-        decisions = await self._answers.decisions(self._answers.state)
-        return self._responder.stamp(), decisions.rows[:1], decisions.process
+            return self._responder.stamp(state, namespace), None, None
+        decisions = await self._answers.decisions(state)
+        return self._responder.stamp(state), decisions.rows[:1], decisions.process

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.explain.model import API_VERSION
-from karmada_advisor.state.model import StateName
+from karmada_advisor.state.model import API_VERSION, StateName
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import summary
 from karmada_advisor.web.fleet import fleet_of
-from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, judged
 from karmada_advisor.web.paging import ROWS
+from karmada_advisor.web.state import PageState
 from karmada_advisor.web.viewer import MOST_NAMESPACES
-from karmada_scheduler.http_server.messages import Document, HttpRequest
+from karmada_pyscheduler.http_server.messages import Document, HttpRequest
 from karmada_scheduler.structs import replace
 
 _OVERVIEW_NAMES: Final = 10
@@ -44,17 +44,19 @@ class FleetHandlers(HandlerGroup):
     async def _first_page(self, request: HttpRequest) -> Document:
         if self._responder.viewer(request).sees_all:
             return await self._fleet_page(request)
-        values = {"namespaces": await self._namespaces(request), "most": MOST_NAMESPACES}
-        return self._responder.rendered("namespaces.html", request, values, data="/v1/namespaces")
+        state, rows = await self._namespaces(request)
+        values = {"namespaces": rows, "most": MOST_NAMESPACES}
+        return self._responder.rendered("namespaces.html", request, state, values, data="/v1/namespaces")
 
-    async def _namespaces(self, request: HttpRequest) -> list[NamespaceRow]:
-        """Return the namespaces of the viewer, with the numbers of their bindings."""
-        index = self._answers.state.contents.index
-        names = await self._responder.viewer(request).namespaces(index.namespaces)
-        return [NamespaceRow(name, index.counts(name)) for name in names]
+    async def _namespaces(self, request: HttpRequest) -> tuple[PageState, list[NamespaceRow]]:
+        """Return what the viewer may read, and their namespaces with the numbers of bindings."""
+        state = await self._responder.state(request)
+        existing = self._answers.state.contents.index.namespaces
+        names = await self._responder.viewer(request).namespaces(existing)
+        return state, [NamespaceRow(name, state.contents.index.counts(name)) for name in names]
 
     async def _namespaces_data(self, request: HttpRequest) -> Mapping[str, Any]:
-        rows = await self._namespaces(request)
+        state, rows = await self._namespaces(request)
         items = [
             {
                 "name": row.name,
@@ -62,7 +64,7 @@ class FleetHandlers(HandlerGroup):
             }
             for row in rows
         ]
-        return {"apiVersion": API_VERSION, "kind": "NamespaceList", "items": items}
+        return judged({"apiVersion": API_VERSION, "kind": "NamespaceList", "items": items}, state)
 
     async def _fleet_page(self, request: HttpRequest) -> Document:
         state = self._answers.state
@@ -75,13 +77,14 @@ class FleetHandlers(HandlerGroup):
             "process": decisions.process,
             "survival": self._answers.survival,
         }
-        return self._responder.rendered("fleet.html", request, values, data="/v1/fleet")
+        return self._responder.rendered("fleet.html", request, state, values, data="/v1/fleet")
 
     async def _fleet_data(self, _: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
         decisions = await self._answers.decisions(state)
         fleet = fleet_of(state)
         fields = document_fields(replace(fleet, clusters=()))
+        fields["kind"] = "Fleet"
         fields["clusters"] = len(fleet.clusters)  # the list of clusters has them, in pages
         return {**fields, "process": fields_of(decisions.process)}
 

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
-from karmada_advisor.explain.names import unknown
-from karmada_advisor.survive.domains import kind_order
-from karmada_advisor.survive.loss import Loss
-from karmada_advisor.survive.model import LossRemedy
+from karmada_advisor.fleet.names import unknown
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
+from karmada_advisor.web.answer_worker import BusyError
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
-from karmada_advisor.web.jobs import BusyError
 from karmada_advisor.web.pages import domain_path
 from karmada_advisor.web.paging import ROWS
 from karmada_advisor.web.request_query import RequestRefusedError, loss_of
 from karmada_advisor.web.survival import LossView
-from karmada_scheduler.http_server.messages import Document, HttpRequest
+from karmada_advisor.whatif.survive.domains import kind_order
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import LossRemedy
+from karmada_pyscheduler.http_server.messages import Document, HttpRequest
 
 
 class LossHandlers(HandlerGroup):
@@ -46,7 +46,9 @@ class LossHandlers(HandlerGroup):
                 "kinds": sorted({each.kind for each in report.domains}, key=kind_order),
                 "settings": _words(fleet_remedies(report)),
             }
-        return self._responder.rendered("survive.html", request, values, data=f"/v1/survive{_query_of(loss)}")
+        return self._responder.rendered(
+            "survive.html", request, self._answers.state, values, data=f"/v1/survive{_query_of(loss)}"
+        )
 
     async def _survive_data(self, request: HttpRequest) -> Mapping[str, Any]:
         return document_fields(self._losses(request).report)
@@ -82,7 +84,7 @@ class LossHandlers(HandlerGroup):
             "more_capacity": _words(capacity_of(view.report, number)),
         }
         return self._responder.rendered(
-            "survive_domain.html", request, values, data=f"/v1/survive{_query_of(loss)}"
+            "survive_domain.html", request, self._answers.state, values, data=f"/v1/survive{_query_of(loss)}"
         )
 
 

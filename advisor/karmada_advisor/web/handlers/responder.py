@@ -7,22 +7,22 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from karmada_advisor.explain.model import API_VERSION
-from karmada_advisor.sources.errors import NoAnswerError
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.state.model import API_VERSION
 from karmada_advisor.views.fields import document_fields
+from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.answers import Answers
-from karmada_advisor.web.computing import Computer
 from karmada_advisor.web.indexed_binding import IndexedBinding
-from karmada_advisor.web.jobs import BusyError, TooLongError
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
-from karmada_advisor.web.seen import SeesCluster, clusters_named_by
-from karmada_advisor.web.viewer import EVERYBODY, NOBODY, Viewer
-from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.client.reviews import ReviewUnavailableError
-from karmada_scheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
-from karmada_scheduler.http_server.request_guard import RequestRefusal
+from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.scoped_fleet import SOURCE, ScopedFleets
+from karmada_advisor.web.state import PageState
+from karmada_advisor.web.viewer import EVERYBODY, LIST_CLUSTERS, NOBODY, Viewer
+from karmada_pyscheduler.client.reviews import ReviewUnavailableError
+from karmada_pyscheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.structs import Struct, replace
 
 SIGN_IN: Final = "/sign-in"
@@ -40,36 +40,69 @@ class Responder:
     """What handlers have in common."""
 
     def __init__(
-        self, answers: Answers, computer: Computer, pages: Pages, *, is_open: bool, audience: str = ""
+        self,
+        answers: Answers,
+        worker: AnswerWorker,
+        pages: Pages,
+        *,
+        is_open: bool,
+        audience: str = "",
+        reveal: Reveal = Reveal.OWN,
     ) -> None:
         """Answer requests.
 
         Args:
             answers: The answers.
-            computer: Runs the functions that take decisions.
+            worker: Computes answers that need decisions.
             pages: Renders the pages.
             is_open: Whether everybody who sends a request may see everything.
             audience: Of tokens with which people sign in; "" without sessions.
+            reveal: What answers to viewers are computed from.
         """
+        self._reveal = reveal
+        self._scoped = ScopedFleets()
         self._audience = audience
         self.has_sessions = bool(audience)
         self._anonymous = EVERYBODY if is_open else NOBODY
         self.answers = answers
-        self.computer = computer
+        self.worker = worker
         self._pages = pages
 
     def viewer(self, request: HttpRequest) -> Viewer:
         """Return who sends a request."""
         return request.viewer if isinstance(request.viewer, Viewer) else self._anonymous
 
-    def sees_clusters_of(self, request: HttpRequest, key: BindingKey) -> SeesCluster:
-        """Return which clusters a viewer may see with a binding that they may see."""
-        if self.viewer(request).sees_clusters:
-            return lambda _: True
-        contents = self.answers.state.contents
-        found = contents.index.get(key)
-        named = frozenset() if found is None else clusters_named_by(found.binding, contents.row(found).state)
-        return named.__contains__
+    async def state(self, request: HttpRequest, namespace: str | None = None) -> PageState:
+        """Return the objects from which an answer is computed: what the viewer may read.
+
+        Args:
+            request: The request.
+            namespace: The one that it is about, "" for all; None if it is about those of the viewer.
+
+        Raises:
+            RequestRefusedError: They may not list the bindings there.
+        """
+        viewer, whole = self.viewer(request), self.answers.state
+        if viewer.sees_all:
+            return whole
+        if namespace is not None:
+            await viewer.check_namespace(namespace)
+        scope = await viewer.scope(self._reveal, namespace or "", whole.contents.index.namespaces)
+        return await self._scoped.state(whole, scope)
+
+    async def later(self, before: PageState) -> PageState:
+        """Return the objects now, as far as objects of before have them."""
+        whole = self.answers.state
+        return whole if before.scope is None else await self._scoped.state(whole, before.scope)
+
+    def check_clusters(self, state: PageState) -> None:
+        """Check that clusters were read, before one is looked up.
+
+        Raises:
+            RequestRefusedError: They were not.
+        """
+        if not state.has_clusters:
+            raise RequestRefusedError(403, f"nothing is judged without clusters: you may not {LIST_CLUSTERS}")
 
     def checked(self, handler: AsyncHandler) -> AsyncHandler:
         """Return a handler that checks itself what the viewer may see; its problems are JSON."""
@@ -91,7 +124,7 @@ class Responder:
         """
 
         async def handle(request: HttpRequest) -> Document:
-            self.answers.seen()
+            self.answers.note_request()
             try:
                 self._check(request, is_scoped=is_scoped)
                 return await handler(request)
@@ -106,7 +139,7 @@ class Responder:
         """Return a handler whose fields and problems are JSON; ``is_scoped`` as of ``page``."""
 
         async def handle(request: HttpRequest) -> Document:
-            self.answers.seen()
+            self.answers.note_request()
             try:
                 self._check(request, is_scoped=is_scoped)
                 return _json(await handler(request))
@@ -115,24 +148,37 @@ class Responder:
 
         return handle
 
-    def rendered(self, name: str, request: HttpRequest, values: Mapping[str, Any], *, data: str) -> Document:
+    def rendered(
+        self,
+        name: str,
+        request: HttpRequest,
+        state: PageState,
+        values: Mapping[str, Any],
+        *,
+        data: str | None = None,
+    ) -> Document:
         """Return a page.
 
         Args:
             name: The template.
             request: The request.
+            state: What it was made of.
             values: The values of the template.
-            data: The path of the same as JSON; "" if there is none.
+            data: The path of the same as JSON; "" if there is none, None for that of the page below ``/v1``.
         """
-        common = self._common(request, data=data, own=request.path.get("namespace", ""))
+        common = self._common(request, state, data=f"/v1{request.target}" if data is None else data)
         return _html(self._pages.render(name, {**common, **values}))
 
     def binding_rows(
-        self, found: Iterable[IndexedBinding], *, here: str = "", of_namespace: bool = False
+        self,
+        state: PageState,
+        found: Iterable[IndexedBinding],
+        *,
+        here: str = "",
+        of_namespace: bool = False,
     ) -> list[str]:
         """Return the rows of a list of bindings as HTML; see ``Pages.binding_rows``."""
-        contents = self.answers.state.contents
-        return self._pages.binding_rows(contents, found, here=here, of_namespace=of_namespace)
+        return self._pages.binding_rows(state.contents, found, here=here, of_namespace=of_namespace)
 
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
@@ -146,16 +192,16 @@ class Responder:
         values = {"problem": problem, "target": target, "audience": self._audience}
         return self._pages.render("sign_in.html", self._common(HttpRequest()) | values)
 
-    def stamp(self, namespace: str = "", *, sees_all: bool = True) -> str:
+    def stamp(self, state: PageState, namespace: str = "") -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one.
 
         Args:
+            state: The objects; of a part, changes in a namespace are all that can be waited for.
             namespace: For those who wait for a change in a namespace only; "" for all changes.
-            sees_all: Whether they see problems; others learn nothing but changes in the namespace.
         """
-        state, problems = self.answers.state, self.answers.problems
-        if not sees_all:
+        if state.scope is not None:
             return f"{state.contents.index.stamp(namespace):x}" if namespace else ""
+        problems = self.answers.causes.problems
         if namespace:
             shown: tuple[object, ...] = (state.failure, tuple(state.problems), problems)
             return f"{state.contents.index.stamp(namespace):x}-{hash(shown) & 0xFFFFFFFF:x}"
@@ -163,48 +209,61 @@ class Responder:
         shown = (self.answers.causes, state.failure, tuple(state.problems), problems, made)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
-    def completed_names(self) -> list[str]:
-        """Return the names of clusters that a box completes."""
-        return sorted(self.answers.state.contents.cluster_by_name)[:COMPLETED_NAMES]
-
     def _check(self, request: HttpRequest, *, is_scoped: bool) -> None:
         """Refuse a request of somebody who may not see everything, and each until the objects are complete."""
         if not is_scoped:
             self.viewer(request).check_all()
         if progress := self.answers.progress:
-            raise BusyError(f"The page is starting: {progress}. It appears by itself.")
+            raise BusyError(f"Loading: {progress}; this page refreshes automatically.")
 
-    def _common(self, request: HttpRequest, *, data: str = "", own: str | None = None) -> dict[str, Any]:
+    def _common(
+        self, request: HttpRequest, state: PageState | None = None, *, data: str = ""
+    ) -> dict[str, Any]:
         """Return what every page shows.
 
         Args:
             request: The request.
+            state: What the page was made of; None for a refusal, which tells nothing about a namespace.
             data: As in ``rendered``.
-            own: The namespace of the path, which the viewer may see; None for a refusal, which tells nothing about a namespace.
         """
-        state, sees_all = self.answers.state, self.viewer(request).sees_all
+        viewer, whole = self.viewer(request), self.answers.state
+        if state is None and viewer.sees_all:
+            state = whole
         scope = request.query.get("namespace", "") if request.target.startswith("/bindings") else ""
         if request.target.startswith("/n/"):
-            scope = own or ""
-        if not sees_all:
-            scope = "" if own is None else scope or own
-        problems = [*filter(None, (state.failure,)), *state.problems, *self.answers.problems]
+            scope = request.path.get("namespace", "")
+        if not viewer.sees_all:
+            scope = "" if state is None else scope or request.path.get("namespace", "")
+        problems: list[str] = []
+        if state is not None and state.scope is None:
+            problems = [*filter(None, (state.failure,)), *state.problems, *self.answers.causes.problems]
         return {
-            "sees_all": sees_all,
-            "sees_clusters": self.viewer(request).sees_clusters,
-            "home": self.viewer(request).home,
-            "user": self.viewer(request).name,
-            "has_session": self.viewer(request).has_session,
+            "sees_all": viewer.sees_all,
+            "sees_clusters": self._reveal is Reveal.FLEET or LIST_CLUSTERS not in viewer.missing,
+            "home": viewer.home,
+            "user": viewer.name,
+            "has_session": viewer.has_session,
             "path": request.target.partition("?")[0],
             "given": {**request.query, **request.form},
             "data": data,
-            "source": state.source if sees_all else "the Karmada API server",
-            "read_at": state.read_at,
-            "problems": problems if sees_all else [],
-            "state_number": state.number,
-            "stamp": self.stamp(scope, sees_all=sees_all),
+            "source": SOURCE if state is None else state.source,
+            "read_at": whole.read_at,
+            "problems": problems,
+            "not_judged": () if state is None else state.not_judged,
+            "state_number": whole.number,
+            "stamp": "" if state is None else self.stamp(state, scope),
             "scope": scope,
         }
+
+
+def completed_names(state: PageState) -> list[str]:
+    """Return the names of clusters that a box completes."""
+    return sorted(state.contents.cluster_by_name)[:COMPLETED_NAMES]
+
+
+def judged(fields: Mapping[str, Any], state: PageState) -> Mapping[str, Any]:
+    """Return the fields of an answer, with what is not judged if it was made of a part of the fleet."""
+    return fields if state.scope is None else {**fields, "notJudged": list(state.not_judged)}
 
 
 class HandlerGroup:
@@ -214,27 +273,31 @@ class HandlerGroup:
         """Answer by ``responder``."""
         self._responder = responder
         self._answers = responder.answers
-        self._computer = responder.computer
+        self._worker = responder.worker
 
 
-def fields_by(answer: Callable[[HttpRequest], Awaitable[Struct]]) -> Data:
-    """Return a handler of the answer as data."""
+def fields_by(answer: Callable[[HttpRequest], Awaitable[tuple[Struct, PageState]]]) -> Data:
+    """Return a handler of the answer as data; ``answer`` returns also what it was made of."""
 
     async def fields(request: HttpRequest) -> Mapping[str, Any]:
-        return document_fields(await answer(request))
+        found, state = await answer(request)
+        return judged(document_fields(found), state)
 
     return fields
 
 
-def list_fields(kind: str, paging: CursorPage[T], fields: Callable[[T], Any]) -> Mapping[str, Any]:
+def list_fields(
+    kind: str, state: PageState, paging: CursorPage[T], fields: Callable[[T], Any]
+) -> Mapping[str, Any]:
     """Return a part of a list as data, with the cursor of the next part; "" at the end."""
-    return {
+    found = {
         "apiVersion": API_VERSION,
         "kind": kind,
         "count": paging.all,
         "after": paging.after,
-        "items": [fields(each) for each in paging.rows],
+        "items": [fields(row) for row in paging.rows],
     }
+    return judged(found, state)
 
 
 _LATER: Final = (BusyError, ReviewUnavailableError)

@@ -4,23 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.vocabulary import (
     affinity,
     capacity,
     division,
+    expressions,
     filters,
     policies,
     selection,
     triggers,
 )
 from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_scheduler.framework.edits import Edit, Harm, Side
 
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that may let the cluster pass the step at which it drops out."""
     yield from policies.proposals(context)
+    yield from expressions.proposals(context)
     match context.blocker.step:
         case BlockedStep.TRIGGER:
             yield from triggers.proposals(context)
@@ -54,21 +56,18 @@ def proposals(context: Context) -> Iterator[Edit]:
 def leaving(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
     yield from policies.proposals(context)
+    yield from expressions.proposals(context)
     yield from triggers.reschedule(context)
     yield from affinity.exclude(context, context.name)
     for path, _ in context.affinity_paths():
         if context.cluster.region:
             yield affinity.exclude_region(context, path, context.cluster.region)
         break
-    yield context.on_cluster(
-        "addTaint",
-        PatchAction.APPEND,
-        ("spec", "taints"),
-        "add a NoSchedule taint",
-        value={"key": "example.com/reserved", "effect": "NoSchedule"},
-        harm=Harm.NARROWS,
+    yield context.on_cluster.append(
+        "addTaint", ("spec", "taints"), {"key": "example.com/reserved", "effect": "NoSchedule"},
+        "add a NoSchedule taint", harm=Harm.NARROWS,
         caution="The taint keeps every workload off that does not tolerate it.",
-    )
+    )  # fmt: skip
     yield from capacity.less(context, context.cluster, Side.CLUSTER)
     yield from division.replicas(context)
     yield from selection.fewer_competitors(context)

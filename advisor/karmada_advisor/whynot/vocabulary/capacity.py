@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from karmada_advisor.claims.quota import KIND as QUOTA
-from karmada_advisor.claims.quota import quantity_text
 from karmada_advisor.explain import amounts
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.edits import Edit, Harm, ObjectRef, PatchAction, Side
+from karmada_advisor.state.quota import KIND as QUOTA
+from karmada_advisor.state.quota import quantity_text
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.harm import available
 from karmada_advisor.whynot.quantities import amounts_of
@@ -20,6 +19,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.framework.edits import Edit, Harm, ObjectRef, Side
 
 _SUMMARY: Final = ("status", "resourceSummary")
 _MI: Final = 1 << 20
@@ -62,14 +62,13 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     one, units = ("set of Pods", "sets of Pods") if context.counts_sets else ("replica", "replicas")
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)
-    manifest, per_replica = context.manifest(ref), needed(context)
+    manifest, per_replica = context.manifest_of(ref), needed(context)
     if missing := _not_in_models(context, cluster, per_replica):
         # The sums of the summary count then, and if they do not suffice, more capacity is another part of the change.
         listed, gate = ", ".join(missing), "CustomizedClusterResourceModeling"
-        yield context.make(
-            side, "addToModels", ref, PatchAction.SET, (*_SUMMARY, "allocatableModelings"), value=[],
-            text=f"a grade with {listed} in spec.resourceModels that takes a replica (or the gate {gate} off)",
-            extra=-0.8,
+        yield context.on(side, ref).set(
+            "addToModels", (*_SUMMARY, "allocatableModelings"), [],
+            f"a grade with {listed} in spec.resourceModels that takes a replica (or the gate {gate} off)", extra=-0.8,
             instead=f"Add {listed} to every grade of spec.resourceModels of {cluster.name}; the minimum of a grade has to be "
             f"as large as the request. Or start the scheduler with --feature-gates={gate}=false.",
         )  # fmt: skip
@@ -77,10 +76,9 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
 
     def build(amount: int) -> Edit:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
-        return context.make(
-            side, "addCapacity", ref, PatchAction.SET, (*_SUMMARY, *path), value=value,
-            text=f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)",
-            extra=0.5 if base > 0 else -0.8,
+        return context.on(side, ref).set(
+            "addCapacity", (*_SUMMARY, *path), value,
+            f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)", extra=0.5 if base > 0 else -0.8,
             instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
         )  # fmt: skip
 
@@ -188,10 +186,9 @@ def less(context: Context, cluster: Cluster, side: Side, *, extra: float = 0.0) 
     used = summary.allocatable["pods"].value - summary.left("pods").value
 
     def build(amount: int) -> Edit:
-        return context.make(
-            side, "removeCapacity", ObjectRef(CLUSTER, "", cluster.name), PatchAction.SET,
-            (*_SUMMARY, "allocatable", "pods"), value=str(used + amount), extra=extra,
-            text=f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)",
+        return context.on(side, ObjectRef(CLUSTER, "", cluster.name)).set(
+            "removeCapacity", (*_SUMMARY, "allocatable", "pods"), str(used + amount),
+            f"{counted(amount, 'free pod')} ({counted(base, 'replica fits', 'replicas fit')} now)", extra=extra,
             harm=Harm.NARROWS, caution=f"It takes capacity of {cluster.name} from all workloads.",
         )  # fmt: skip
 
@@ -212,13 +209,11 @@ def requests(context: Context) -> Iterator[Edit]:
         yield from _request(context, (*path, name), name, str(written), amount)
         if amount.value > 0 and name not in {"cpu", "memory"}:
             text = f"no request of {name}"
-            yield context.workload(
-                "dropRequest", PatchAction.REMOVE, (*path, name), text, extra=0.6, harm=Harm.UNCHECKED
+            yield context.on_workload.remove(
+                "dropRequest", (*path, name), text, extra=0.6, harm=Harm.UNCHECKED
             )
     if needed(context):
-        yield context.workload(
-            "dropRequests", PatchAction.REMOVE, path, "no requests", extra=1.2, harm=Harm.UNCHECKED
-        )
+        yield context.on_workload.remove("dropRequests", path, "no requests", extra=1.2, harm=Harm.UNCHECKED)
 
 
 def _request(
@@ -231,9 +226,7 @@ def _request(
 
     def build(least: int) -> Edit:
         text = f"request {least}{suffix} {name} instead of {written}"
-        return context.workload(
-            "setRequest", PatchAction.SET, path, text, value=f"{least}{suffix}", extra=0.2
-        )
+        return context.on_workload.set("setRequest", path, f"{least}{suffix}", text, extra=0.2)
 
     yield from amounts_of(build, base=base, amounts=[each for each in (base // 2, 1) if each], unit=suffix)
 
@@ -245,9 +238,9 @@ def of_quotas(context: Context) -> Iterator[Edit]:
     if refused is not None:
         limit, wanted = (quantity_text(refused.resource, each) for each in (refused.limit, refused.wanted))
         ref = ObjectRef(QUOTA, refused.quota.namespace, refused.quota.name)
-        yield context.make(
-            Side.QUOTA, "raiseQuota", ref, PatchAction.SET, ("spec", "overall", refused.resource), value=wanted,
-            text=f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)", extra=-0.5,
+        yield context.on(Side.QUOTA, ref).set(
+            "raiseQuota", ("spec", "overall", refused.resource), wanted,
+            f"raise {refused.resource} of the quota {refused.quota.name} to {wanted} ({limit} now)", extra=-0.5,
         )  # fmt: skip
     yield from requests(context)
 
@@ -262,9 +255,7 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
 
     def build(amount: int) -> Edit:
         text = f"{amount} replicas ({base} now)"
-        return context.workload(
-            "setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount, extra=-0.5
-        )
+        return context.on_workload.set("setReplicas", ("spec", "replicas"), amount, text, extra=-0.5)
 
     present = sum(each.replicas for each in binding.spec.clusters)
     amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.edits import Edit, Harm, PatchAction
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
+from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
 from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.framework.edits import PLACEMENT, Edit, Harm
 
 _STRATEGY = ("replicaScheduling",)
 _WEIGHTS = (*_STRATEGY, "weightPreference", "staticWeightList")
@@ -43,7 +43,7 @@ def replicas(context: Context) -> Iterator[Edit]:
 
     def build(amount: int) -> Edit:
         text = f"{counted(amount, 'replica')} ({base} now)"
-        return context.workload("setReplicas", PatchAction.SET, ("spec", "replicas"), text, value=amount)
+        return context.on_workload.set("setReplicas", ("spec", "replicas"), amount, text)
 
     yield from amounts_of(build, base=base, amounts=amounts)
 
@@ -51,7 +51,7 @@ def replicas(context: Context) -> Iterator[Edit]:
 def _weights(context: Context) -> Iterator[Edit]:
     """Yield a static weight for the cluster."""
     preference = context.mine(*PLACEMENT, *_STRATEGY, "weightPreference")
-    if not ignores_spread(context.placement):
+    if not ignores_spread(context.cycle.placement):
         return
     rules = preference.get("staticWeightList") if isinstance(preference, dict) else None
     rules = rules if isinstance(rules, list) else []
@@ -64,7 +64,7 @@ def _weights(context: Context) -> Iterator[Edit]:
     def build(amount: int) -> Edit:
         value = {"targetCluster": {"clusterNames": [context.name]}, "weight": amount}
         text = f"weight {amount} for {context.name}"
-        return context.policy("addWeight", PatchAction.APPEND, _WEIGHTS, text, value=value)
+        return context.on_policy.append("addWeight", _WEIGHTS, value, text)
 
     yield from amounts_of(build, base=0, amounts=[1, heaviest, 10 * heaviest])
 
@@ -73,7 +73,7 @@ def _weight(context: Context, index: int, base: int, heaviest: int) -> Iterator[
     def build(amount: int) -> Edit:
         text = f"weight {amount} for {context.name} ({base} now)"
         path = (*_WEIGHTS, index, "weight")
-        return context.policy("setWeight", PatchAction.SET, path, text, value=amount)
+        return context.on_policy.set("setWeight", path, amount, text)
 
     yield from amounts_of(build, base=base, amounts=[heaviest + 1, 10 * heaviest, 1000 * heaviest])
 
@@ -98,7 +98,7 @@ def strategies(context: Context) -> Iterator[Edit]:
     for text, value, extra in choices:
         if value != current:
             ignores_capacity = extra > 1.0
-            yield context.policy(
-                "setStrategy", PatchAction.SET, _STRATEGY, f"replicaScheduling: {text}", value=value, extra=extra,
+            yield context.on_policy.set(
+                "setStrategy", _STRATEGY, value, f"replicaScheduling: {text}", extra=extra,
                 harm=Harm.UNCHECKED if ignores_capacity else Harm.NONE,
             )  # fmt: skip

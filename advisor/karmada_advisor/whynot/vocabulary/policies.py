@@ -7,9 +7,9 @@ from typing import Any
 
 from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of
 from karmada_advisor.state.stored import value_at
-from karmada_advisor.whynot.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.policy import policy_name
+from karmada_scheduler.framework.edits import Edit, ObjectRef, Side
 
 _PREEMPT = "preempt"
 
@@ -31,9 +31,9 @@ def proposals(context: Context) -> Iterator[Edit]:
     spec, ref = first.get("spec") or {}, ObjectRef.of(first)
     if not edited:
         if spec.get("preemption") != "Always":
-            yield context.make(
-                Side.POLICY, _PREEMPT, ref, PatchAction.SET, ("spec", "preemption"), value="Always", extra=-1.2,
-                text=f"preemption: Always on {held.first.name}, which then takes it from {held.holder_name}",
+            yield context.on(Side.POLICY, ref).set(
+                _PREEMPT, ("spec", "preemption"), "Always",
+                f"preemption: Always on {held.first.name}, which then takes it from {held.holder_name}", extra=-1.2,
                 caution="It needs the gate PropagationPolicyPreemption of karmada-controller-manager, which is off by "
                 "default.",
             )  # fmt: skip
@@ -41,9 +41,9 @@ def proposals(context: Context) -> Iterator[Edit]:
         return
     priority = _priority(holder) + 1
     if priority > _priority(first):
-        yield context.make(
-            Side.POLICY, "setPriority", ref, PatchAction.SET, ("spec", "priority"), value=priority,
-            text=f"priority {priority} on {held.first.name}, above that of {held.holder_name}", extra=-1.2,
+        yield context.on(Side.POLICY, ref).set(
+            "setPriority", ("spec", "priority"), priority,
+            f"priority {priority} on {held.first.name}, above that of {held.holder_name}", extra=-1.2,
         )  # fmt: skip
 
 
@@ -56,10 +56,9 @@ def _released(context: Context, holder: Mapping[str, Any], template: TemplateHea
         if isinstance(each, Mapping) and not miss_of(each, template)
     ]
     if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
-        yield context.make(
-            Side.POLICY, "releaseTemplate", ObjectRef.of(holder), PatchAction.REMOVE,
-            ("spec", "resourceSelectors", found[0]), extra=-1.1,
-            text=f"remove the selector of {template.kind} {template.name} from {policy_name(holder)}",
+        yield context.on(Side.POLICY, ObjectRef.of(holder)).remove(
+            "releaseTemplate", ("spec", "resourceSelectors", found[0]),
+            f"remove the selector of {template.kind} {template.name} from {policy_name(holder)}", extra=-1.1,
         )  # fmt: skip
 
 

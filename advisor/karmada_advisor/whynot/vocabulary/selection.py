@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from karmada_advisor.whynot.edits import Edit, Harm, PatchAction
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary import filters
-from karmada_advisor.whynot.vocabulary.context import PLACEMENT, Context
+from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
+from karmada_scheduler.framework.edits import Edit, Harm
+from karmada_scheduler_plugins.placement_edits import drop_constraint, drop_constraints
 
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield other limits, and none at all."""
-    constraints = context.items(*PLACEMENT, "spreadConstraints")
+    constraints = context.placement_items("spreadConstraints")
     candidates = context.attempt.candidates if context.attempt is not None else ()
     most = {
         SPREAD_BY_CLUSTER: len(candidates),
@@ -23,13 +23,13 @@ def proposals(context: Context) -> Iterator[Edit]:
     for index, constraint in enumerate(constraints):
         name = str(constraint.get("spreadByField") or constraint.get("spreadByLabel") or "")
         yield from _limits(context, index, constraint, name, most.get(name, 1))
-        yield filters.drop_constraint(context, index, name)
-    yield from filters.drop_constraints(context)
+        yield drop_constraint(context, index, name)
+    yield from drop_constraints(context)
 
 
 def fewer_competitors(context: Context) -> Iterator[Edit]:
     """Yield smaller maxima: fewer clusters are selected, so that each gets more."""
-    for index, constraint in enumerate(context.items(*PLACEMENT, "spreadConstraints")):
+    for index, constraint in enumerate(context.placement_items("spreadConstraints")):
         name = str(constraint.get("spreadByField") or "")
         yield from _limits(context, index, constraint, name, 0)
 
@@ -50,14 +50,9 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
         def build(
             amount: int, field: str = field, base: int = base, harm: Harm = harm, joint: float = joint
         ) -> Edit:
-            return context.policy(
-                "setGroups",
-                PatchAction.SET,
-                ("spreadConstraints", index, field),
-                f"{name} {field} {amount} ({base} now)",
-                value=amount,
-                harm=harm,
-                extra=joint,
-            )
+            return context.on_policy.set(
+                "setGroups", ("spreadConstraints", index, field), amount, f"{name} {field} {amount} ({base} now)",
+                harm=harm, extra=joint,
+            )  # fmt: skip
 
         yield from amounts_of(build, base=base, amounts=amounts)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from karmada_advisor.explain.names import nearest
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.propagation import manager_of
-from karmada_advisor.whynot.edits import Edit, Harm, PatchAction, Side
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.manifest import format_time, second_after
+from karmada_scheduler.api.names import nearest
+from karmada_scheduler.framework.edits import Edit, Harm, Side
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -29,10 +29,9 @@ def _resume(context: Context) -> Edit:
     path = ("spec", "suspension", "scheduling")
     manager, at = manager_of(context.objects.manifests[context.objects.ref], *path)
     by = f"{manager} has set it at {at}" if manager else "policies have no such field"
-    return context.make(
-        Side.TRIGGER, "resume", context.objects.ref, PatchAction.SET, path, value=False,
-        text=f"resume scheduling: spec.suspension.scheduling false in the binding ({by})",
-    )  # fmt: skip
+    return context.on(Side.TRIGGER, context.objects.ref).set(
+        "resume", path, False, f"resume scheduling: spec.suspension.scheduling false in the binding ({by})"
+    )
 
 
 def _scheduler_names(context: Context) -> Iterator[Edit]:
@@ -44,9 +43,9 @@ def _scheduler_names(context: Context) -> Iterator[Edit]:
     near = nearest(written, names)
     is_down = schedulers.of(written).status is SchedulerStatus.DOWN
     for number, name in enumerate(sorted(names, key=lambda each: (each != near, each))[:2]):
-        yield context.make(
-            Side.POLICY, "setSchedulerName", context.objects.ref, PatchAction.SET, ("spec", "schedulerName"),
-            value=name, text=f"schedulerName {name} instead of {written}", extra=1.0 + 0.1 * number,
+        yield context.on(Side.POLICY, context.objects.ref).set(
+            "setSchedulerName", ("spec", "schedulerName"), name, f"schedulerName {name} instead of {written}",
+            extra=1.0 + 0.1 * number,
             instead=f"A policy keeps its schedulerName: delete the policy, and create it with schedulerName {name}.",
             harm=Harm.WIDENS if is_down else Harm.NONE,
             caution=f"{written} decides when it runs again; {name} may decide by other rules." if is_down else "",
@@ -59,12 +58,6 @@ def reschedule(context: Context) -> Iterator[Edit]:
     if last is None or context.objects.as_new or context.binding.reschedule_triggered:
         return
     when = max(context.objects.now, second_after(last))
-    yield context.make(
-        Side.TRIGGER,
-        "reschedule",
-        context.objects.ref,
-        PatchAction.SET,
-        ("spec", "rescheduleTriggeredAt"),
-        value=format_time(when),
-        text="a WorkloadRebalancer",
+    yield context.on(Side.TRIGGER, context.objects.ref).set(
+        "reschedule", ("spec", "rescheduleTriggeredAt"), format_time(when), "a WorkloadRebalancer"
     )

@@ -1,0 +1,199 @@
+"""The question of ``explain`` about many bindings, what is read for it, and the answer."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Final, NamedTuple
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.explain.model import Cause, Explanation, PolicyRef, Provenance, Tense
+from karmada_advisor.explain.overview import (
+    BindingName,
+    ExplanationSummary,
+    causes_of_state,
+    find_causes,
+    grouped,
+    summary_of,
+)
+from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.templates import running_kinds, without_binding
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import as_workload
+from karmada_advisor.fleet.fleet import Fleet, parsed
+from karmada_advisor.fleet.label_selectors import selector_of
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import FleetSource
+from karmada_advisor.state.copies import copies_of
+from karmada_advisor.state.reading import state_of
+from karmada_advisor.state.stored import policy_key, text_of
+from karmada_advisor.views.state import headline
+from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import replace
+
+_CAUSES_SECONDS: Final = 30.0
+"""CPU time for the causes of an overview; what is not decided then is counted."""
+
+
+def summary(arguments: argparse.Namespace, source: FleetSource, rules: Rules) -> Overview:
+    """Return the answer.
+
+    Args:
+        arguments: Which bindings are looked at.
+        source: Where the objects are; its namespace is that of the bindings, unless one of the others is set.
+        rules: By which decisions are made.
+
+    Raises:
+        NoAnswerError: Nothing can be read, or a name is unknown.
+    """
+    selects = selector_of(arguments.selector)
+    objects = read_fleet(source, all_bindings=True)
+    chosen, templates, scope = _chosen(arguments, source, objects)
+    if arguments.selector:
+        chosen = [each for each in chosen if selects(each.labels)]
+        scope = " ".join(each for each in (scope, f"with the labels {arguments.selector}") if each)
+    with explaining(objects, rules, source.plane) as using:
+        bindings = {each.key: each for each in sorted(chosen, key=lambda each: each.key)}
+        manifests, facts = objects.manifests, using.facts
+        states = {key: state_of(each, manifests.get(key) or {}, facts) for key, each in bindings.items()}
+        counts = Counter(each.name for each in states.values())
+        unclaimed = dict(_without_policy(objects, each) for each in templates)
+        states |= {key: each.state for key, each in unclaimed.items()}
+
+        def cause_of(key: BindingKey) -> Cause | None:
+            if key in unclaimed:
+                return next(iter(unclaimed[key].causes), None)
+            try:
+                return next(iter(causes_of_state(Situation(using.inputs_of(bindings[key])))), None)
+            except SchedulingError:
+                return None
+
+        from karmada_advisor.whatif.plan.fleet_rules import progress_of_bindings
+
+        groups = grouped(states)
+        causes = find_causes(groups, cause_of, seconds=_CAUSES_SECONDS, progress=progress_of_bindings())
+        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+        moment = at(objects.at or datetime.now(UTC))
+        provenance = Provenance(tense, objects.source, moment, rules=str(using.rules))
+        found = summary_of(
+            groups,
+            counts,
+            causes,
+            state_of=states.__getitem__,
+            headline=headline,
+            scope=scope,
+            clusters=len(objects.clusters),
+            provenance=provenance,
+            templates=len(unclaimed),
+        )
+    rows = [BindingName(*key, headline(state)) for key, state in states.items()]
+    return Overview(found, rows, objects)
+
+
+class Overview(NamedTuple):
+    """The answer about many bindings, with all of them, and what was read."""
+
+    summary: ExplanationSummary
+    rows: Sequence[BindingName]
+    fleet: Fleet
+
+
+def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
+    """Return a template without a binding by its own kind, and why it has none."""
+    head = TemplateHead.of_workload(template)
+    found = explain_unclaimed(
+        head, fleet.policies or (), source=fleet.source, priority_classes=fleet.priority_classes
+    )
+    if fleet.policies is None:
+        text = "it has no binding; why is not known, because the policies were not read"
+        found = replace(found, state=replace(found.state, text=text), causes=())
+    return BindingKey(template.kind, template.namespace, template.name), found
+
+
+def _chosen(
+    arguments: argparse.Namespace, source: FleetSource, objects: Fleet
+) -> tuple[list[Binding], list[Workload], str]:
+    """Return the bindings that the flags name, the templates without a binding, and which these are for people.
+
+    Raises:
+        NoAnswerError: A name is unknown.
+    """
+    chosen = list(objects.bindings)
+    if cluster := arguments.on:
+        names = [each.name for each in objects.clusters]
+        if cluster not in names:
+            raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
+        manifests = objects.manifests
+        on = [each for each in chosen if cluster in copies_of(each, manifests.get(each.key) or {})]
+        return on, [], f"with {cluster}"
+    if arguments.policy:
+        return _of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"
+    templates = [] if arguments.selector else without_binding(objects, _templates(source, objects))
+    namespace = source.namespace or (source.plane.default_namespace() if objects.is_live else "")
+    if arguments.all_namespaces or not namespace:
+        return chosen, templates, ""
+    chosen = [each for each in chosen if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, namespace)]
+    templates = [each for each in templates if each.namespace == namespace]
+    if not (chosen or templates):
+        _check_namespace(source, namespace, objects)
+    return chosen, templates, f"in the namespace {namespace}"
+
+
+def _of_policy(asked: str, objects: Fleet) -> list[Binding]:
+    """Return the bindings of a policy. Raises NoAnswerError if there is no such policy."""
+    namespace, _, name = asked.rpartition("/")
+
+    def is_asked_for(policy: PolicyRef | PolicyKey | None) -> bool:
+        return policy is not None and policy.name == name and namespace in ("", policy.namespace)
+
+    found = [each for each in objects.bindings if is_asked_for(policy_of(each.annotations))]
+    keys = [policy_key(each) for each in objects.policies or ()]
+    if keys and not found and not any(map(is_asked_for, keys)):
+        raise NoAnswerError(unknown(f"policy {asked}", name, [each.name for each in keys]))
+    return found
+
+
+def _templates(source: FleetSource, objects: Fleet) -> Sequence[Workload]:
+    """Return the templates that were given, or the metadata of those of a control plane that run Pods."""
+    if not objects.is_live or objects.workloads is not None:
+        return objects.workloads or ()
+    from karmada_advisor.fleet import live
+    from karmada_pyscheduler.client.metadata import KindName
+
+    try:
+        read = live.read_templates(source.plane, [KindName(*each) for each in running_kinds(objects)])
+    except NoAnswerError as error:
+        objects.warnings.append(f"templates without a binding are not known: {error}")
+        return ()
+    objects.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
+    return [each for each, _ in parsed(read.objects, as_workload, objects.warnings)]
+
+
+def _check_namespace(source: FleetSource, namespace: str, objects: Fleet) -> None:
+    """Raise NoAnswerError if a namespace without bindings and templates does not exist, as far as that is known."""
+    known = {text_of(each, "metadata", "namespace") for each in objects.policies or ()}
+    known |= {each.key.namespace for each in objects.bindings}
+    known |= {each.namespace for each in objects.workloads or ()}
+    if namespace in known:
+        return
+    if objects.is_live:
+        from karmada_advisor.fleet import live
+
+        try:
+            if live.has_namespace(source.plane, namespace):
+                return
+        except NoAnswerError as error:
+            objects.warnings.append(f"whether the namespace {namespace} exists is not known: {error}")
+            return
+    raise NoAnswerError(unknown(f"namespace {namespace}", namespace, known - {""}))

@@ -1,0 +1,122 @@
+"""What the flags that several commands have say: where objects are, by which rules decisions are made, who is asked."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+
+from karmada_advisor.cli.output import print_errors
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import ControlPlane, FleetSource, RunningScheduler
+from karmada_scheduler.framework.profile.factory import Registration
+
+
+def control_plane_of(arguments: argparse.Namespace) -> ControlPlane:
+    """Return the control plane of the flags of ``flags.shared.add_control_plane``, with ``--request-timeout``."""
+    return ControlPlane(
+        kubeconfig=arguments.kubeconfig,
+        context=arguments.context,
+        cluster=arguments.kubeconfig_cluster,
+        user=arguments.user,
+        timeout=arguments.request_timeout,
+    )
+
+
+def source_of(arguments: argparse.Namespace) -> FleetSource:
+    """Return what the flags of ``flags.shared.add_objects`` name.
+
+    Raises:
+        NoAnswerError: They contradict each other.
+    """
+    others = ("clusters", "bindings", "policies", "quotas", "workloads", "kubeconfig", "context", "process")
+    if arguments.replay and (
+        named := [
+            f"--{'from' if name == 'process' else name}" for name in others if getattr(arguments, name, "")
+        ]
+    ):
+        raise NoAnswerError(f"--replay has the objects already: leave out {', '.join(named)}")
+    return FleetSource(
+        plane=control_plane_of(arguments),
+        namespace=getattr(arguments, "namespace", ""),
+        clusters=arguments.clusters,
+        bindings=arguments.bindings,
+        policies=arguments.policies,
+        workloads=arguments.workloads,
+        quotas=getattr(arguments, "quotas", ()),
+        replay=arguments.replay,
+    )
+
+
+def read_whole_fleet(source: FleetSource, *, without_clusters: str) -> Fleet:
+    """Read all objects, and print what is wrong with some.
+
+    Args:
+        source: Where they are.
+        without_clusters: The error if there is no cluster.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    fleet = read_fleet(source, all_bindings=True)
+    print_errors((*fleet.problems, *fleet.warnings))
+    if not fleet.clusters:
+        raise NoAnswerError(without_clusters)
+    return fleet
+
+
+def rules_of(arguments: argparse.Namespace, own: Sequence[Registration] = (), *, before: str = "") -> Rules:
+    """Return the rules of flags.
+
+    Args:
+        arguments: With those of ``flags.shared.add_rules``.
+        own: The plugins of a main program of the user's own.
+        before: The prefix of those that ``plan`` has for the rules as they are, ``current_``.
+
+    Raises:
+        NoAnswerError: The file of ``--scheduler-manifest`` cannot be used.
+    """
+    given = vars(arguments)
+    rules = Rules(
+        plugins=given[f"{before}plugins"],
+        config=given[f"{before}config"],
+        plugin_dirs=given[f"{before}plugin_dir"],
+        scheduler_name=arguments.scheduler_name,
+        feature_gates=given[f"{before}feature_gates"],
+        decisions_of=given[f"{before}decisions_of"],
+        keeps_empty=arguments.enable_empty_workload_propagation == "true",
+        own=own,
+    )
+    is_changed = "current_plugins" in given and not before  # a manifest has the rules as they are
+    if is_changed or not given.get("scheduler_manifest"):
+        return rules
+    from karmada_advisor.fleet.scheduler_manifest import with_manifest
+
+    rules, notes = with_manifest(rules, arguments.scheduler_manifest)
+    print_errors(notes)
+    return rules
+
+
+def process_of(arguments: argparse.Namespace) -> RunningScheduler | None:
+    """Return the running scheduler of ``--from``; None without one."""
+    if not arguments.process:
+        return None
+    return RunningScheduler(
+        arguments.process, arguments.from_token_file, arguments.from_ca_file, arguments.from_server_name
+    )
+
+
+def process_rules_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> Rules:
+    """Return the rules of the process of ``--from`` where flags name no others; those of the flags without one.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
+    rules, process = rules_of(arguments, own), process_of(arguments)
+    if process is None:
+        return rules
+    from karmada_advisor.fleet.process import with_process  # the HTTP client, which files do without
+
+    return with_process(rules, process)

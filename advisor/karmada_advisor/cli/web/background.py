@@ -1,0 +1,178 @@
+"""What the page computes before anybody asks, after each change of the objects: the causes of states, and reports about losses."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import logging
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, redirect_stderr
+from datetime import UTC, datetime
+from typing import Final, Protocol, TypeVar
+
+from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
+from karmada_advisor.cli.survive_inputs import fail_on_of, settings_of
+from karmada_advisor.explain.explaining import Explaining
+from karmada_advisor.explain.model import Cause
+from karmada_advisor.explain.overview import causes_of_state, find_causes
+from karmada_advisor.explain.situation import Situation
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.web.answer_worker import BusyError, TooLongError
+from karmada_advisor.web.answers import CauseScan
+from karmada_advisor.web.state import PageState
+from karmada_advisor.web.survival import LossView, Survival
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import SurvivalReport
+from karmada_advisor.whatif.survive.question import SurviveQuestion
+from karmada_advisor.whatif.survive.report_steps import report_steps
+from karmada_scheduler.api.binding import BindingKey
+
+log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LOOK_SECONDS: Final = 0.5
+"""Until it is looked again whether objects have changed."""
+_SCAN_SECONDS: Final = 1.0
+"""CPU time for the causes of states."""
+_MOST_SCAN_SECONDS: Final = 10.0
+"""After which a scan is ended."""
+_REPORT_SECONDS: Final = 300.0
+"""After which reports about losses are made of what is decided."""
+_MOST_REPORT_SECONDS: Final = 600.0
+"""After which they are ended."""
+_GIVEN_UP_SECONDS: Final = 1800.0
+"""How long reports are not begun again after they took too long."""
+_TOO_LARGE: Final = "the fleet is too large for a report on the page; karmada-pyscheduler survive makes one"
+_SHARE: Final = 10
+"""After a report, this many times its CPU time pass before the next one is begun: fleets change all the time."""
+
+
+class RunInFork(Protocol):
+    """Computes something in a process of its own, as ``AnswerWorker.run``."""
+
+    async def __call__(self, work: Callable[[], T], seconds: float) -> T:
+        """Return the result."""
+
+
+class Background:
+    """The last causes and reports, made again one after the other.
+
+    Attributes:
+        causes: Of the states of bindings.
+        survival: The last reports about losses.
+    """
+
+    def __init__(
+        self,
+        controller_manager: str,
+        rules: Rules,
+        session: Callable[[PageState], AbstractContextManager[Explaining]],
+    ) -> None:
+        """Start with nothing.
+
+        Args:
+            controller_manager: How the fleet reacts to losses, as ``--controller-manager`` has it.
+            rules: By which decisions are made.
+            session: Provides the rules for objects.
+        """
+        self._controller_manager, self._rules, self._session = controller_manager, rules, session
+        self._causes_of = 0
+        self._losses_of = 0
+        self._next_losses = 0.0
+        self.causes = CauseScan()
+        self.survival = Survival()
+
+    async def keep_fresh(self, run: RunInFork, state: Callable[[], PageState | None]) -> None:
+        """Compute again after changes, until cancelled.
+
+        Args:
+            run: Computes in a process of its own.
+            state: Returns the objects; None as long as they are not complete.
+        """
+        while True:
+            found = state()
+            if found is not None:
+                await self.refresh(run, found)
+            await asyncio.sleep(_LOOK_SECONDS)
+
+    async def refresh(self, run: RunInFork, state: PageState) -> None:
+        """Compute what is not known about some objects."""
+        if self._causes_of != state.number:
+            self._causes_of = state.number
+            try:
+                self.causes = await run(lambda: self._find_causes(state), _MOST_SCAN_SECONDS)
+            except (NoAnswerError, TooLongError, BusyError) as problem:
+                self.causes = CauseScan(problems=(f"the causes of states are not known: {problem}",))
+            except Exception as error:
+                log.exception("Cannot find the causes of states")
+                self.causes = CauseScan(problems=(f"the causes of states are not known: {error!r}",))
+        is_due = self._losses_of != state.number and time.monotonic() >= self._next_losses
+        if is_due and state.contents.clusters:
+            self._losses_of = state.number
+            await self._report(run, state)
+
+    def _find_causes(self, state: PageState) -> CauseScan:
+        """Return the causes of states, as far as there is time; runs in a process of its own."""
+        problems: list[str] = []
+        with self._session(state) as using:
+            found = state.contents.index.groups
+            rows = {row.key: row for members in found.values() for row in members}
+
+            def cause_of(key: BindingKey) -> Cause | None:
+                try:
+                    is_published = key in state.contents.manifests
+                    situation = Situation(using.inputs_of(rows[key].binding))
+                    return next(iter(causes_of_state(situation)), None) if is_published else None
+                except Exception as error:
+                    log.exception("Cannot find the cause of the state of %s", key.display)
+                    text = f"{key.display}: the cause of its state could not be found"
+                    problems.append(f"{text}: {type(error).__name__}: {error}")
+                    return None
+
+            groups = {key: [row.key for row in members] for key, members in found.items()}
+            causes = find_causes(groups, cause_of, seconds=_SCAN_SECONDS)
+            return CauseScan(causes, str(using.rules), tuple(problems))
+
+    async def _report(self, run: RunInFork, state: PageState) -> None:
+        try:
+            reports, seconds = await run(lambda: self._make_reports(state), _MOST_REPORT_SECONDS)
+        except TooLongError:
+            self._next_losses = time.monotonic() + _GIVEN_UP_SECONDS
+            self.survival = Survival(problem=_TOO_LARGE)
+        except (NoAnswerError, BusyError) as problem:
+            self.survival = Survival(problem=str(problem))
+        except Exception as error:
+            log.exception("Cannot make the report about losses")
+            self.survival = Survival(problem=f"{type(error).__name__}: {error}")
+        else:
+            self._next_losses = time.monotonic() + _SHARE * seconds
+            views = {report.settings.loss: LossView(report) for report in reports}
+            self.survival = Survival(views, datetime.now(UTC), seconds, state.number)
+
+    def _make_reports(self, state: PageState) -> tuple[Sequence[SurvivalReport], float]:
+        """Return the reports, and the CPU time of making them; runs in a process of its own."""
+        steps = report_steps(
+            self._question(),
+            state.contents.objects,
+            taint_policies=state.contents.taint_policies,
+            others=[loss for loss in Loss if loss is not Loss.GONE],
+            progress=lambda _done, _total: None,
+        )
+        with redirect_stderr(io.StringIO()):
+            while True:
+                try:
+                    next(steps)
+                except StopIteration as end:
+                    return end.value, time.process_time()
+
+    def _question(self) -> SurviveQuestion:
+        return SurviveQuestion(
+            rules=self._rules,
+            settings=settings_of(self._controller_manager, Loss.GONE),
+            fail_on=fail_on_of(DEFAULT_FAIL_ON),
+            remedies=REMEDIES,
+            seconds=_REPORT_SECONDS,
+        )

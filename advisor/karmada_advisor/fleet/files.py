@@ -1,0 +1,302 @@
+"""Reads files as ``kubectl get`` writes them; one invalid object does not hide the others."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, Generic, TypeVar
+
+import orjson
+
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
+from karmada_advisor.state.stored import with_namespace
+from karmada_scheduler.api import binding as binding_api
+from karmada_scheduler.api.binding import KINDS, Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError, read_mapping, read_required_text
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.config.file_content import FileContentError, read_text_file
+from karmada_scheduler.config.yaml_document import YamlError, read_document
+from karmada_scheduler.structs import Struct
+
+CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
+
+_SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
+_DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
+_JSON_START: Final = re.compile(r'\s*\{\s*"')
+_CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
+
+T = TypeVar("T")
+
+
+class Problem(Struct, frozen=True):
+    """An unusable file or object.
+
+    Attributes:
+        place: The file, the document in it, and the object if its name is known.
+        text: What is wrong; it names the field.
+    """
+
+    place: str
+    text: str
+
+    def __str__(self) -> str:
+        """Write it as one line for people."""
+        return f"{self.place}: {self.text}"
+
+
+class Contents(Struct, Generic[T], frozen=True):
+    """The content of a file: its objects, and the problems of unusable ones."""
+
+    objects: list[T]
+    problems: list[Problem]
+
+
+def read(
+    paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T], *, with_repeated: bool = False
+) -> Contents[T]:
+    """Read all objects of some files; unusable ones become problems.
+
+    Args:
+        paths: The files, ``-`` for standard input; each may be compressed with gzip.
+        parse: Makes an object of a manifest; raises ManifestError.
+        with_repeated: Whether an object that is there twice counts twice; otherwise the second is a problem.
+    """
+    contents: Contents[T] = Contents([], [])
+    seen: set[str] | None = None if with_repeated else set()
+    for path in paths:
+        try:
+            text = read_text_file(path)
+        except FileContentError as problem:
+            contents.problems.append(Problem(path, str(problem)))
+        else:
+            _read_into(contents, seen, path, text, parse)
+    return contents
+
+
+def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
+    """Read all objects of a text; unusable ones become problems.
+
+    Args:
+        place: What the text is, for problems.
+        text: YAML or JSON.
+        parse: Makes an object of a manifest; raises ManifestError.
+    """
+    contents: Contents[T] = Contents([], [])
+    _read_into(contents, set(), place, text, parse)
+    return contents
+
+
+def _read_into(
+    contents: Contents[T],
+    seen: set[str] | None,
+    path: str,
+    text: str,
+    parse: Callable[[Mapping[str, Any]], T],
+) -> None:
+    for place, manifest in _manifests(path, text):
+        if isinstance(manifest, Problem):
+            contents.problems.append(manifest)
+            continue
+        shown = _name_of(manifest)
+        try:
+            parsed = parse(manifest)
+        except ManifestError as problem:
+            contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", str(problem)))
+            continue
+        if seen is not None:
+            if shown in seen:
+                text_ = "metadata.name: is there twice; the first counts"
+                contents.problems.append(Problem(f"{place} ({shown})", text_))
+                continue
+            seen.add(shown)
+        contents.objects.append(parsed)
+
+
+def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
+    """Yield each object of each document with its place, or the problem that a document is."""
+    found = list(documents(text))
+    if not found:
+        yield path, Problem(path, "holds no objects")
+    for number, (line, document) in enumerate(found, 1):
+        place = f"{path}: document {number}"
+        try:
+            content = _decoded(document, line)
+        except YamlError as problem:
+            text_ = _json_problem(document, line) or _yaml_problem(problem)
+            yield place, Problem(place, text_)
+            continue
+        if content is None:
+            continue
+        if not isinstance(content, dict):
+            yield place, Problem(place, f"expected an object, got {type(content).__name__}")
+        elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
+            for index, item in enumerate(content["items"], 1):
+                if isinstance(item, dict):
+                    yield f"{place}, item {index}", {**_item_type(content), **item}
+                else:
+                    text_ = f"expected an object, got {type(item).__name__}"
+                    yield place, Problem(f"{place}, item {index}", text_)
+        else:
+            yield place, content
+
+
+def _item_type(content: Mapping[str, Any]) -> dict[str, str]:
+    """Return kind and apiVersion of the items of a list, which the API server leaves out of them."""
+    kind = str(content["kind"]).removesuffix("List")
+    return {"kind": kind, "apiVersion": str(content.get("apiVersion"))} if kind else {}
+
+
+def documents(text: str) -> Iterator[tuple[int, str]]:
+    """Split YAML at its document markers, so that one broken document does not hide the others.
+
+    Yields the line before each document, and its text. A document without any content is none.
+    """
+    markers = [(match.start(), match.end()) for match in _DOCUMENT_START.finditer(text)]
+    starts = [0, *(end for _, end in markers)]
+    ends = [*(start for start, _ in markers), len(text)]
+    line = counted = 0
+    for start, end in zip(starts, ends, strict=True):
+        line += text.count("\n", counted, start)
+        counted = start
+        document = text[start:end]
+        if any(each.strip() and not each.lstrip().startswith("#") for each in document.splitlines()):
+            yield line, document
+
+
+def _decoded(document: str, line: int) -> Any:
+    if document.lstrip().startswith("{"):
+        try:
+            return orjson.loads(document)
+        except ValueError:
+            pass  # a YAML flow mapping begins like JSON, and YAML's errors have a line
+    return read_document(document, lines_before=line).value
+
+
+def _json_problem(document: str, line: int) -> str:
+    """Return the error of a document that looks like JSON; "" for any other document."""
+    if not _JSON_START.match(document):
+        return ""
+    try:
+        orjson.loads(document)
+    except orjson.JSONDecodeError as problem:
+        return f"line {line + problem.lineno}, column {problem.colno}: not JSON: {problem.msg}"
+    return ""
+
+
+def _yaml_problem(problem: YamlError) -> str:
+    place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
+    return f"{place}not YAML: {problem.what}"
+
+
+def _name_of(manifest: Mapping[str, Any]) -> str:
+    metadata = manifest.get("metadata")
+    if not isinstance(metadata, dict) or "name" not in metadata:
+        return ""
+    namespace = metadata.get("namespace")
+    name = f"{namespace}/{metadata['name']}" if namespace else metadata["name"]
+    return f"{manifest.get('kind', 'object')} {name}"
+
+
+def as_cluster(manifest: Mapping[str, Any]) -> Cluster:
+    """Parse a Cluster."""
+    _check_type(manifest, {"Cluster"}, CLUSTER_API_VERSION)
+    return Cluster.from_manifest(manifest)
+
+
+def as_binding(manifest: Mapping[str, Any]) -> Binding:
+    """Parse a binding of either kind; one that belongs to a policy has a placement."""
+    _check_type(manifest, KINDS, binding_api.API_VERSION)
+    binding = Binding.from_manifest(manifest)
+    # A binding that follows another one has no placement and belongs to no policy.
+    if binding.spec.placement is None and any(binding.labels.get(label) for label in _CLAIMED_BY):
+        raise ManifestError("spec.placement", "is missing")
+    return binding
+
+
+def as_workload(manifest: Mapping[str, Any]) -> Workload:
+    """Read the metadata of an object of any kind."""
+    kind = read_required_text(manifest, "kind", "")
+    return Workload.from_manifest(
+        manifest, api_version=read_required_text(manifest, "apiVersion", ""), kind=kind
+    )
+
+
+def of_kind(manifest: Mapping[str, Any], kinds: Iterable[str]) -> Mapping[str, Any]:
+    """Return an object of one of these kinds as it is."""
+    if read_required_text(manifest, "kind", "") not in kinds:
+        raise ManifestError("kind", f"expected {' or '.join(kinds)}, got {manifest['kind']!r}")
+    return manifest
+
+
+def _check_type(manifest: Mapping[str, Any], kinds: Iterable[str], api_version: str) -> None:
+    of_kind(manifest, sorted(kinds))
+    if read_required_text(manifest, "apiVersion", "") != api_version:
+        raise ManifestError("apiVersion", f"expected {api_version!r}, got {manifest['apiVersion']!r}")
+
+
+def change_objects(text: str) -> list[Mapping[str, Any]]:
+    """Return the objects of a text, such as a policy that somebody pasted: YAML or JSON; none of an empty one.
+
+    Those that name no namespace are in ``default``.
+
+    Raises:
+        NoAnswerError: One cannot be read; the problem tells of the text alone.
+    """
+    if not text.strip():
+        return []
+    found = read_text("the policy", text, _parse_into(DEFAULT_NAMESPACE))
+    if found.problems:
+        raise NoAnswerError("; ".join(map(str, found.problems)))
+    return found.objects
+
+
+def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, Any]]:
+    """Read the objects of files and directories, in the order in which ``kubectl apply`` would write them.
+
+    Args:
+        paths: Files, directories (read whole, in the order of names), ``-`` for standard input.
+        namespace: Of objects that name none.
+
+    Raises:
+        NoAnswerError: A directory has no manifests.
+    """
+    return read(list(manifest_files(paths)), _parse_into(namespace), with_repeated=True)
+
+
+def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
+    def parse(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+        read_required_text(manifest, "kind", "")
+        read_required_text(read_mapping(manifest, "metadata", ""), "name", "metadata")
+        read_mapping(manifest, "spec", "")
+        return with_namespace(manifest, namespace)
+
+    return parse
+
+
+def manifest_files(paths: Iterable[str]) -> Iterator[str]:
+    """Yield files; of directories, all their manifests in the order of names.
+
+    Raises:
+        NoAnswerError: A directory has no manifests.
+    """
+    for path in paths:
+        if path.startswith(("http://", "https://")):
+            raise NoAnswerError(f"-f {path}: download it first; plan reads files only")
+        folder = Path(path)
+        if path == "-" or not folder.is_dir():
+            yield path
+            continue
+        found = sorted(
+            str(each)
+            for each in folder.rglob("*")
+            if each.is_file()
+            and each.name.endswith(_SUFFIXES)
+            and not any(name.startswith(".") for name in each.relative_to(folder).parts)
+        )
+        if not found:
+            raise NoAnswerError(f"-f {path}: the directory has no files {', '.join(_SUFFIXES[:3])}")
+        yield from found

@@ -1,0 +1,162 @@
+"""Asks a running scheduler for its record of a binding (``--explain-bind-address``, usually through a port-forward)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+from urllib.parse import quote
+
+from karmada_advisor.fleet import process_http
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.process_answers import ProcessState, ProcessView, record_of, state_of, view_of
+from karmada_advisor.fleet.process_http import ProcessAddress, address_of
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import RunningScheduler
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.structs import replace
+
+_OK: Final = 200
+_NOT_FOUND: Final = 404
+_UNAUTHORIZED: Final = frozenset({401, 403})
+_REFUSED: Final = frozenset({401, 403, 421, 429, 503})
+
+
+def read_process(address: ProcessAddress, key: BindingKey) -> ProcessView:
+    """Return what a process says about a binding; a process that cannot be reached is a problem, not an error."""
+    path = "/".join(quote(part, safe="") for part in (key.namespace, key.name) if part)
+    try:
+        status, found = process_http.get(address, f"/v1/decisions/{path}")
+        return view_of(found, has_record=status != _NOT_FOUND)
+    except (OSError, ValueError) as problem:
+        return ProcessView(problem=f"{address} cannot be read: {problem}")
+
+
+def read_configuration(address: ProcessAddress) -> ProcessConfiguration:
+    """Return the configuration of a process.
+
+    Raises:
+        NoAnswerError: The process wants a token, or another one.
+    """
+    try:
+        status, found = process_http.get(address, "/v1/state")
+    except (OSError, ValueError):
+        status, found = _OK, {}
+    _check(address, status, found, _UNAUTHORIZED)
+    return ProcessConfiguration.of(str(address), found)
+
+
+def _check(address: ProcessAddress, status: int, found: Mapping[str, Any], refused: Collection[int]) -> None:
+    if status in refused:
+        raise NoAnswerError(f"{address}: {_message(found) or f'it has answered with status {status}'}")
+
+
+def with_process(rules: Rules, process: RunningScheduler) -> Rules:
+    """Return rules by which a process decides, unless they name others; its scheduler names are explained as its own.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or the rules contradict it.
+    """
+    found = read_configuration(address_of(process))
+    is_named = bool(rules.scheduler_name or rules.config)
+    return replace(
+        rules.using(found),
+        feature_gates=gates_of(process.url, found.gates, rules.feature_gates),
+        decisions_of=decisions_of(found, rules.decisions_of),
+        scheduler_names=frozenset() if is_named else found.scheduler_names,
+    )
+
+
+def read_state(address: ProcessAddress) -> ProcessState:
+    """Return the state of a process: its queue, its configuration, whether it leads.
+
+    Raises:
+        NoAnswerError: It cannot be read.
+    """
+    try:
+        status, found = _read(address, "/v1/state")
+        _check(address, status, found, _REFUSED)
+        return state_of(found)
+    except ManifestError as problem:
+        raise NoAnswerError(f"{address} cannot be read: {problem}") from problem
+
+
+def read_decisions(address: ProcessAddress, limit: int) -> Sequence[Mapping[str, Any]]:
+    """Return the last records of a process, the oldest first.
+
+    Raises:
+        NoAnswerError: It cannot be read, or it does not lead.
+    """
+    status, found = _read(address, f"/v1/decisions?limit={limit}")
+    items = found.get("items")
+    if status != _OK or not isinstance(items, list):
+        raise NoAnswerError(_message(found) or f"{address} has answered with status {status}")
+    return [record for each in items[-limit:] if (record := _record(each)) is not None]
+
+
+def _message(found: Mapping[str, Any]) -> str:
+    """Return why a process refuses an answer; "" if it does not say so."""
+    error = found.get("error")
+    return str(error.get("message") or "") if isinstance(error, dict) else ""
+
+
+def _record(found: object) -> Mapping[str, Any] | None:
+    """Return a record; None for what is none, such as one of another version of the scheduler."""
+    try:
+        return record_of(found) if isinstance(found, dict) else None
+    except ManifestError:
+        return None
+
+
+def _read(address: ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
+    try:
+        return process_http.get(address, path)
+    except (OSError, ValueError) as problem:
+        raise NoAnswerError(f"{address} cannot be read: {problem}") from problem
+
+
+def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> list[str]:
+    """Return the feature gates of a process as ``--feature-gates`` has them.
+
+    Args:
+        url: Of the process.
+        of_process: Its gates.
+        given: The gates on the command line.
+
+    Raises:
+        NoAnswerError: The command line contradicts the process.
+    """
+    if not of_process:
+        return list(given)
+    named = dict(each.partition("=")[::2] for text in given for each in text.split(",") if each)
+    for name, value in named.items():
+        if name in of_process and of_process[name] != (value == "true"):
+            is_on = "on" if of_process[name] else "off"
+            raise NoAnswerError(f"--feature-gates: {name}={value}, but it is {is_on} in the process at {url}")
+    return [
+        *given,
+        *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
+    ]
+
+
+def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:
+    """Return whose decisions a process makes, as ``--decisions-of`` has it; None if neither it nor the flag says so.
+
+    Args:
+        found: The configuration of the process.
+        given: The value on the command line.
+
+    Raises:
+        NoAnswerError: The command line contradicts the process, or its version is unknown here.
+    """
+    known = found.decisions_of
+    if known and known not in RULES:
+        raise NoAnswerError(
+            f"--from: the process at {found.url} makes the decisions of {known}, known here are {', '.join(RULES)}; "
+            "use the command of its version"
+        )
+    if known and given and known != given:
+        raise NoAnswerError(f"--decisions-of={given}, but it is {known} in the process at {found.url}")
+    return known or given

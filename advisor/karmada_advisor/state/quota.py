@@ -1,0 +1,257 @@
+"""FederatedResourceQuotas: what a namespace may use, and whether Karmada's webhook refuses the clusters of a binding.
+
+The webhook enforces quotas with the gate FederatedQuotaEnforcement, which is off by default. It charges a binding with the
+replicas that its ``spec.clusters`` has, so a binding without clusters uses nothing, and a write that changes no replicas
+and no request is not looked at. It compares sums, not differences: while a quota is exceeded, a write that frees too little
+is refused as well.
+
+Source: karmada v1.18.2 pkg/webhook/resourcebinding/validating.go; pkg/util/helper/binding.go CalculateResourceUsage;
+pkg/util/resource.go Add; pkg/controllers/federatedresourcequota.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
+from typing import Final
+
+from karmada_scheduler.api.binding import Binding, BindingSpec, ReplicaRequirements, TargetCluster
+from karmada_scheduler.api.manifest import (
+    Manifest,
+    ManifestError,
+    read_mapping,
+    read_optional_mapping,
+    read_required_text,
+    read_sequence,
+)
+from karmada_scheduler.api.quantity import Quantity, read_list
+from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
+from karmada_scheduler.structs import Struct
+
+KIND: Final = "FederatedResourceQuota"
+
+Usage = Mapping[str, Fraction]
+"""Amounts by resource, in cores of cpu and whole units of the others."""
+
+
+class Quota(Struct, frozen=True, eq=False):
+    """A FederatedResourceQuota.
+
+    Attributes:
+        limits: ``spec.overall``.
+        used: ``status.overallUsed``.
+        is_static: Whether it assigns amounts to single clusters (``spec.staticAssignments``), which changes the meaning
+            of ``used`` where quotas are not enforced.
+    """
+
+    namespace: str
+    name: str
+    limits: Usage
+    used: Usage
+    is_static: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class Excess(Struct, frozen=True):
+    """A quota that refuses a write. Amounts are integers: thousandths of cpu, whole units of others.
+
+    Attributes:
+        quota: The quota.
+        resource: A resource of which more would be used than it allows.
+        wanted: What would be used after the write.
+        limit: What the quota allows, rounded down.
+        used: What is used now.
+    """
+
+    quota: Quota
+    resource: str
+    wanted: int
+    limit: int
+    used: int
+
+    def __str__(self) -> str:
+        """Return it as a sentence without a full stop."""
+        wanted, limit, used = (
+            quantity_text(self.resource, each) for each in (self.wanted, self.limit, self.used)
+        )
+        return (
+            f"the quota {self.quota} allows {limit} {self.resource}, and {wanted} would be used ({used} now)"
+        )
+
+
+def quantity_text(resource: str, amount: int) -> str:
+    """Return an amount of an ``Excess`` as a quantity of a manifest: ``500m``, ``6``, ``512Mi``."""
+    if resource == CPU:
+        return f"{amount}m" if amount % 1000 else str(amount // 1000)
+    for suffix, bits in (("Gi", 30), ("Mi", 20), ("Ki", 10)):
+        if amount and amount % (1 << bits) == 0:
+            return f"{amount >> bits}{suffix}"
+    return str(amount)
+
+
+def read_quota(manifest: Manifest) -> Quota:
+    """Read a FederatedResourceQuota of policy.karmada.io/v1alpha1.
+
+    Raises:
+        ManifestError: A field is missing or of the wrong type.
+    """
+    if manifest.get("kind") != KIND:
+        raise ManifestError("kind", f"expected {KIND}, got {manifest.get('kind')!r}")
+    metadata = read_mapping(manifest, "metadata", "")
+    namespace = read_required_text(metadata, "namespace", "metadata")
+    return quota_of(namespace, read_required_text(metadata, "name", "metadata"), manifest)
+
+
+def quota_of(namespace: str, name: str, manifest: Manifest) -> Quota:
+    """Read spec and status of a quota with this name.
+
+    Raises:
+        ManifestError: A field is of the wrong type.
+    """
+    spec = read_mapping(manifest, "spec", "")
+    return Quota(
+        namespace,
+        name,
+        _list(manifest, "spec", "overall"),
+        _list(manifest, "status", "overallUsed"),
+        bool(read_sequence(spec, "staticAssignments", "spec")),
+    )
+
+
+def _list(manifest: Manifest, part: str, name: str) -> Usage:
+    given = read_optional_mapping(manifest, part, "") or {}
+    listed = read_optional_mapping(given, name, part) or {}
+    return {key: _exact(amount) for key, amount in read_list(listed, f"{part}.{name}").items()}
+
+
+def _exact(amount: Quantity) -> Fraction:
+    return Fraction(amount.unscaled) * Fraction(10) ** amount.exponent
+
+
+def usage(spec: BindingSpec, clusters: Sequence[TargetCluster] | None = None) -> Usage:
+    """Return what a binding is charged with.
+
+    Args:
+        spec: Its replicas' requests, or its components; a set of components counts once for each cluster.
+        clusters: Its clusters; those of the spec if None.
+    """
+    targets = spec.clusters if clusters is None else clusters
+    found: dict[str, Fraction] = {}
+    if spec.components:
+        for each in spec.components:
+            _add(found, each.replica_requirements, each.replicas * len(targets))
+    else:
+        _add(found, spec.replica_requirements, sum(each.replicas for each in targets))
+    return found
+
+
+def _add(total: dict[str, Fraction], requirements: ReplicaRequirements | None, times: int) -> None:
+    for name, amount in (requirements.resource_request if requirements is not None else {}).items():
+        if added := _exact(amount) * times:
+            total[name] = total.get(name, Fraction()) + added
+
+
+def _exceeded(quota: Quota, before: Usage, after: Usage, used: Usage) -> Excess | None:
+    """Return the first limit of a quota that a write exceeds, None if it is admitted; ``used`` is what is used now."""
+    changed = _changed(quota, before, after)
+    for name in sorted(quota.limits) if changed else ():
+        now = _units(name, used.get(name, Fraction()))
+        wanted = now + _units(name, changed.get(name, Fraction()))
+        limit = quota.limits[name] * (1000 if name == CPU else 1)
+        if _is_summed(name) and wanted and wanted > limit:
+            return Excess(quota, name, wanted, math.floor(limit), now)
+    return None
+
+
+def _changed(quota: Quota, before: Usage, after: Usage) -> Usage:
+    """Return by how much a write changes the resources that a quota limits, without those that it does not change."""
+    return {
+        name: change
+        for name in {*before, *after}
+        if name in quota.limits and (change := after.get(name, Fraction()) - before.get(name, Fraction()))
+    }
+
+
+def _times_left(quota: Quota, before: Usage, one: Usage, used: Usage) -> int | None:
+    """Return how many times an amount fits into a quota in place of what is charged now; None without a limit."""
+    found = [
+        max(0, math.floor((limit - used.get(name, Fraction()) + before.get(name, Fraction())) / one[name]))
+        for name, limit in quota.limits.items()
+        if one.get(name) and _is_summed(name)
+    ]
+    return min(found, default=None)
+
+
+def _is_summed(name: str) -> bool:
+    """Return whether the webhook adds up a resource; it loses others, so they are never exceeded."""
+    return name == PODS or is_counted(name)
+
+
+def _units(name: str, amount: Fraction) -> int:
+    """Return thousandths of cpu, and whole units of other resources, rounded up."""
+    return math.ceil(amount * 1000) if name == CPU else math.ceil(amount)
+
+
+class Ledger:
+    """What the quotas of all namespaces have left, while bindings are written one after the other."""
+
+    def __init__(self, quotas: Iterable[Quota]) -> None:
+        """Start with what the quotas say is used."""
+        self._quotas: dict[str, list[tuple[Quota, dict[str, Fraction]]]] = {}
+        for each in sorted(quotas, key=lambda quota: (quota.namespace, quota.name)):
+            self._quotas.setdefault(each.namespace, []).append((each, dict(each.used)))
+
+    def charge(self, namespace: str, before: Usage, after: Usage) -> Excess | None:
+        """Charge a write; return why it is refused, None if it is not. A refused one changes nothing.
+
+        Args:
+            namespace: Of the binding.
+            before: What it is charged with now.
+            after: What it would be charged with.
+        """
+        quotas = self._quotas.get(namespace, ())
+        for quota, used in quotas:
+            if (found := _exceeded(quota, before, after, used)) is not None:
+                return found
+        for quota, used in quotas:
+            for name, change in _changed(quota, before, after).items():
+                used[name] = max(Fraction(), used.get(name, Fraction()) + change)
+        return None
+
+    def most_replicas(self, namespace: str, spec: BindingSpec, own: Usage) -> int | None:
+        """Return how many replicas of a binding its quotas allow; None if they do not limit them.
+
+        Args:
+            namespace: Of the binding.
+            spec: Its requests.
+            own: What it is charged with now.
+        """
+        if spec.components:
+            return None
+        one = usage(spec, [TargetCluster("", 1)])
+        found = [_times_left(quota, own, one, used) for quota, used in self._quotas.get(namespace, ())]
+        return min((each for each in found if each is not None), default=None)
+
+
+def is_enforced(quota: Quota, bindings: Iterable[Binding]) -> bool | None:
+    """Return whether Karmada enforces a quota, by what its status says; None if it does not show that.
+
+    With the gate FederatedQuotaEnforcement the status has what bindings use; without it, what the static assignments of
+    clusters use.
+
+    Args:
+        quota: The quota.
+        bindings: All bindings of its namespace.
+    """
+    charged: dict[str, Fraction] = {}
+    for each in bindings:
+        for name, amount in usage(each.spec).items():
+            if name in quota.limits:
+                charged[name] = charged.get(name, Fraction()) + amount
+    used = {name: amount for name, amount in quota.used.items() if amount}
+    if not charged and not used:
+        return None
+    return used == charged if quota.is_static or not used else True

@@ -1,0 +1,1 @@
+"""What changes and losses would do: plans, survival, rebalances and placement tests, by one engine."""

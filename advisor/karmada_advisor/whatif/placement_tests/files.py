@@ -1,0 +1,238 @@
+"""Reads a file of placement tests; everything that is wrong with it is found before anything is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from karmada_advisor.claims.template import TemplateKey
+from karmada_advisor.fleet.files import as_cluster
+from karmada_advisor.fleet.names import nearest_hint
+from karmada_advisor.state.stored import text_of
+from karmada_advisor.whatif.placement_tests.case_files import CaseReader
+from karmada_advisor.whatif.placement_tests.checking import problems_of
+from karmada_advisor.whatif.placement_tests.fleet_in_short import cluster_of
+from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
+from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
+from karmada_advisor.whatif.placement_tests.model import (
+    API_VERSION,
+    KIND,
+    Manifest,
+    PlacementTestFile,
+    ScenarioControllerManager,
+    ScenarioScheduler,
+    WorkloadSize,
+)
+from karmada_advisor.whatif.placement_tests.report_model import FileProblem
+from karmada_advisor.whatif.placement_tests.schema import SCHEMA, keys_of
+from karmada_advisor.whatif.plan.objects import template_key
+from karmada_scheduler.api.binding import KINDS
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.policy import ID_LABELS
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.yaml_places import YamlPath
+
+
+class Unread(Exception):  # noqa: N818 (no error: a file of another tool)
+    """The file is of another kind, and no test."""
+
+
+def read_test_file(path: str, *, named: bool) -> tuple[PlacementTestFile | None, list[FileProblem]]:
+    """Return the tests of a file, None if it has problems; and these.
+
+    Args:
+        path: The file.
+        named: Whether the user has named it; then another kind is a problem.
+
+    Raises:
+        Unread: It is of another kind.
+    """
+    located = LocatedFile(path)
+    value = located.value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind != KIND and not located.problems:
+        if not named:
+            raise Unread
+        located.problem(("kind",), f"expected kind: {KIND}, got {kind!r}")
+    if located.value is None or kind != KIND:
+        return None, located.problems
+    reader = _Reader(located)
+    file = reader.file()
+    if not located.problems:
+        for each in problems_of(file):
+            if each.manifest is None:
+                located.problem_at(each.place, each.text)
+                continue
+            located.problems.append(reader.included.problem_of(each.manifest, each.field, each.text))
+    problems = sorted(located.problems, key=lambda each: (each.path != path, each.line, each.column))
+    return (None if problems else file), problems
+
+
+class _Reader:
+    """Reads one file; what is wrong is noted in it."""
+
+    def __init__(self, located: LocatedFile) -> None:
+        self._in = located
+        self._notes: list[str] = []
+        self.included: Final = IncludedManifests(located)
+
+    def file(self) -> PlacementTestFile:
+        """Return the file; it is usable if nothing is wrong."""
+        found = self._in.mapping((), self._in.value, keys_of(""))
+        if found.get("apiVersion") != API_VERSION:
+            text = f"expected apiVersion: {API_VERSION}, got {found.get('apiVersion')!r}"
+            self._in.problem(("apiVersion",), text)
+        for name in SCHEMA["required"]:
+            if name not in found:
+                self._in.problem((), f"{name} is missing")
+        workloads = list(self.included.listed(("workloads",), found.get("workloads")))
+        priorities = [each for each in workloads if each.get("kind") == "PriorityClass"]
+        templates = [each for each in workloads if not _is_other(each) and each not in priorities]
+        self._ignored("workloads", [each for each in workloads if _is_other(each)])
+        policies = list(self.included.listed(("policies",), found.get("policies")))
+        self._ignored("policies", [each for each in policies if each.get("kind") not in ID_LABELS])
+        bindings = [
+            each
+            for each in self.included.listed(("bindings",), found.get("bindings"))
+            if each.get("kind") in KINDS
+        ]
+        controller = self._controller_manager(found.get("controllerManager", {}))
+        name = found.get("name", self._in.path)
+        scheduler = self._scheduler(found.get("scheduler", {}))
+        cases = CaseReader(self._in, has_plugins=bool(scheduler.plugin_dirs or scheduler.config))
+        return PlacementTestFile(
+            path=self._in.path,
+            name=name if self._in.typed(("name",), name, str) else "",
+            clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
+            policies=tuple(each for each in policies if each.get("kind") in ID_LABELS),
+            workloads=tuple(templates),
+            bindings=tuple(bindings),
+            sizes=dict(self._sizes(found.get("sizes", {}), templates)),
+            scheduler=scheduler,
+            controller_manager=controller,
+            cases=tuple(cases.cases(found["cases"])) if "cases" in found else (),
+            notes=tuple(self._notes),
+            priority_classes={
+                text_of(each, "metadata", "name"): each["value"]
+                for each in priorities
+                if type(each.get("value")) is int
+            },
+        )
+
+    def _ignored(self, what: str, manifests: Iterable[Manifest]) -> None:
+        kinds = sorted({str(each.get("kind")) for each in manifests})
+        if kinds:
+            self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
+
+    def _fleet(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[Manifest]:
+        path: YamlPath = ("fleet",)
+        found = self._in.mapping(path, value, keys_of("Fleet"))
+        names: dict[str, str] = {}
+        for at, written in self._in.texts((*path, "files"), found.get("files")):
+            for each in self.included.of_files(at, written):
+                if each.get("kind") != CLUSTER:
+                    continue
+                names[text_of(each, "metadata", "name")] = written
+                yield from self._read_cluster(at, each)
+        short = found.get("clusters")
+        if short is None and "clusters" not in found:
+            if not names and not self._in.problems:
+                self._in.problem(path, "fleet: there is no cluster; use files or clusters")
+            return
+        served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
+        for name, each in self._in.mapping((*path, "clusters"), short).items():
+            at = (*path, "clusters", name)
+            if name in names:
+                self._in.problem(at, f"the cluster {name} is in {names[name]}, too", of_key=True)
+                continue
+            made = cluster_of(self._in, at, name, each, served)
+            if made is not None:
+                yield from self._read_cluster(at, made)
+
+    def _read_cluster(self, path: YamlPath, manifest: Manifest) -> Iterator[Manifest]:
+        try:
+            as_cluster(manifest)
+        except ManifestError as problem:
+            self._in.problem(path, f"cluster {text_of(manifest, 'metadata', 'name')}: {problem}")
+            return
+        yield manifest
+
+    def _sizes(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[tuple[TemplateKey, WorkloadSize]]:
+        templates = list(workloads)
+        for written, each in self._in.mapping(("sizes",), value).items():
+            path = ("sizes", written)
+            fields = self._in.mapping(path, each)
+            replicas = fields.get("replicas")
+            if not isinstance(replicas, int) or not self._in.count((*path, "replicas"), replicas):
+                self._in.typed((*path, "replicas"), replicas, int)
+                continue
+            named = [each for each in templates if written in _spellings(each)]
+            if len(named) != 1:
+                known = {name for each in templates for name in _spellings(each)}
+                text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
+                self._in.problem(path, text, of_key=True)
+                continue
+            request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
+            key = template_key(named[0])
+            claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
+            yield claimed, WorkloadSize(replicas, {"resourceRequest": request} if request else None)
+
+    # --- the scheduler ---
+
+    def _scheduler(self, value: Any) -> ScenarioScheduler:
+        path: YamlPath = ("scheduler",)
+        found = self._in.mapping(path, value, keys_of("Scheduler"))
+        texts = {
+            name: [text for _, text in self._in.texts((*path, name), found.get(name))]
+            for name in ("plugins", "names")
+        }
+        directories = [
+            str(each)
+            for at, text in self._in.texts((*path, "pluginDirs"), found.get("pluginDirs"))
+            for each in [self.included.resolved(at, text)]
+            if each is not None
+        ]
+        config = ""
+        if "config" in found and self._in.typed((*path, "config"), found["config"], str):
+            config = str(self.included.resolved((*path, "config"), found["config"]) or "")
+        decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
+        if decisions_of not in RULES:
+            known = " or ".join(f'"{each}"' for each in RULES)
+            self._in.problem(
+                (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
+            )
+            decisions_of = DEFAULT_RULES.decisions_of
+        return ScenarioScheduler(
+            self._gates((*path, "featureGates"), found.get("featureGates", {}), "Scheduler"),
+            texts["plugins"],
+            config,
+            directories,
+            texts["names"],
+            decisions_of,
+        )
+
+    def _controller_manager(self, value: Any) -> ScenarioControllerManager:
+        path: YamlPath = ("controllerManager",)
+        found = self._in.mapping(path, value, keys_of("ControllerManager"))
+        evicts = found.get("noExecuteTaintEviction", False)
+        self._in.typed((*path, "noExecuteTaintEviction"), evicts, bool)
+        gates = self._gates((*path, "featureGates"), found.get("featureGates", {}), "ControllerManager")
+        return ScenarioControllerManager(evicts is True, gates)
+
+    def _gates(self, path: YamlPath, value: Any, definition: str) -> dict[str, bool]:
+        known = SCHEMA["$defs"][definition]["properties"]["featureGates"]["properties"]
+        found = self._in.mapping(path, value, known)
+        return {name: each for name, each in found.items() if self._in.typed((*path, name), each, bool)}
+
+
+def _is_other(manifest: Manifest) -> bool:
+    """Return whether an object is no workload."""
+    return manifest.get("kind") in {CLUSTER, *KINDS, *ID_LABELS}
+
+
+def _spellings(manifest: Manifest) -> tuple[str, ...]:
+    key = template_key(manifest)
+    if not key.namespace:
+        return (key.name,)
+    return f"{key.namespace}/{key.name}", f"{key.namespace}/{key.kind.lower()}/{key.name}"

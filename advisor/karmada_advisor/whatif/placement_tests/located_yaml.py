@@ -1,0 +1,229 @@
+"""A file of YAML whose values have their places; problems are collected, so that all of a file are shown at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from karmada_advisor.fleet.files import documents
+from karmada_advisor.fleet.names import nearest_hint
+from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
+from karmada_advisor.state.stored import mapping, with_namespace
+from karmada_advisor.whatif.placement_tests.model import FilePlace
+from karmada_advisor.whatif.placement_tests.report_model import FileProblem
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.config.file_content import FileContentError, read_text_file
+from karmada_scheduler.config.yaml_document import YamlError, read_document
+from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace, YamlPlaces
+
+MAX_FILE_BYTES: Final = 64 * 2**20
+
+_TYPES: Final[Mapping[type, str]] = {
+    bool: "true or false",
+    int: "an integer",
+    str: "text",
+    dict: "a mapping",
+    list: "a list",
+}
+_STEP: Final = re.compile(r"([A-Za-z]\w*)|\[(\d+)\]")
+_QUOTED: Final = '. A CEL expression that starts with \' or !, or has ": " or " #", needs quotes'
+
+
+class LocatedFile:
+    """A file with one document.
+
+    Attributes:
+        path: As it was named.
+        text: Its text.
+        value: The document; None if it cannot be read.
+        problems: What is wrong so far.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Read a file; what cannot be read is a problem."""
+        self.path = path
+        self.text = ""
+        self.value: Any = None
+        self.problems: list[FileProblem] = []
+        self._places = YamlPlaces()
+        try:
+            self.text = read_text_file(path, limit=MAX_FILE_BYTES)
+            document = read_document(self.text, places=self._places)
+        except FileContentError as problem:
+            self.problems.append(FileProblem(path, 0, 0, str(problem)))
+        except YamlError as problem:
+            hint = _QUOTED if _is_of_expression(self.text, problem.line) else ""
+            text = f"not YAML: {problem.what}{hint}"
+            self.problems.append(FileProblem(path, problem.line, problem.column, text))
+        else:
+            self.value = document.value
+            for each in document.repeated:
+                column = next(
+                    (
+                        place.column
+                        for key, place in self._places.keys.items()
+                        if place.line == each.line and key[-1] == each.key
+                    ),
+                    0,
+                )
+                text = f"{each.key} is there twice (first in line {each.before})"
+                self.problems.append(FileProblem(path, each.line, column, text))
+
+    @property
+    def folder(self) -> Path:
+        """What paths in the file are relative to."""
+        return Path(self.path).parent
+
+    def place(self, path: YamlPath, *, of_key: bool = False) -> FilePlace:
+        """Return where a value is, or its key."""
+        found = self._places.keys.get(path) if of_key else self._places.values.get(path)
+        found = found or self._places.values.get(path) or self._places.keys.get(path)
+        return FilePlace() if found is None else FilePlace(found.line, found.column)
+
+    def extent(self, path: YamlPath) -> YamlPlace | None:
+        """Return where a value begins and ends."""
+        return self._places.values.get(path)
+
+    def problem(self, path: YamlPath, text: str, *, of_key: bool = False) -> None:
+        """Note a problem with a value, or with its key."""
+        self.problems.append(FileProblem(self.path, *self.place(path, of_key=of_key), text))
+
+    def extents_below(self, path: YamlPath) -> list[YamlPlace]:
+        """Return where the values within a list or object are."""
+        return [
+            place
+            for each, place in self._places.values.items()
+            if len(each) > len(path) and each[: len(path)] == path
+        ]
+
+    def path_at(self, place: FilePlace, key: str) -> YamlPath | None:
+        """Return the path of the value of a key that begins at a place; None if there is none."""
+        return next(
+            (
+                path
+                for path, found in self._places.values.items()
+                if path and path[-1] == key and (found.line, found.column) == place
+            ),
+            None,
+        )
+
+    def offset(self, line: int, column: int) -> int:
+        """Return how many characters of the text come before a place."""
+        lines = self.text.splitlines(keepends=True)
+        return sum(map(len, lines[: line - 1])) + column - 1
+
+    def line(self, number: int) -> str:
+        """Return a line of the text, from 1."""
+        lines = self.text.splitlines()
+        return lines[number - 1] if number <= len(lines) else ""
+
+    def problem_once(self, path: YamlPath, text: str) -> None:
+        """Note a problem with a value, unless another value has the same."""
+        if all(each.text != text for each in self.problems):
+            self.problem(path, text)
+
+    def problem_at(self, place: FilePlace, text: str) -> None:
+        """Note a problem at a place."""
+        self.problems.append(FileProblem(self.path, *place, text))
+
+    # --- values of one type; another type is a problem ---
+
+    def typed(self, path: YamlPath, value: Any, type_: type, what: str = "") -> bool:
+        """Return whether a value has a type."""
+        if type(value) is type_:
+            return True
+        if type_ is str and type(value) is bool and path and isinstance(path[-1], int):
+            written = "no" if value is False else "yes"
+            self.problem(path, f'{str(value).lower()} is no name; write "{written}", in quotes')
+            return False
+        shown = what or (str(path[-1]) if path else "the file")
+        self.problem(path, f"{shown}: expected {_TYPES[type_]}, got {_named(value)}")
+        return False
+
+    def count(self, path: YamlPath, value: Any) -> bool:
+        """Return whether a value is a number from 0 to the largest that replicas may have."""
+        if not self.typed(path, value, int):
+            return False
+        if 0 <= value <= MAX_INT32:
+            return True
+        self.problem(path, f"{path[-1]}: expected 0 to {MAX_INT32}, got {value}")
+        return False
+
+    def mapping(self, path: YamlPath, value: Any, keys: Iterable[str] | None = None) -> dict[str, Any]:
+        """Return a mapping; empty if it is none. Keys that are not among ``keys`` are problems."""
+        if value is None:
+            self.problem(path, f"{path[-1] if path else 'the file'}: expected a mapping, it is empty")
+            return {}
+        if not self.typed(path, value, dict):
+            return {}
+        found: dict[str, Any] = value
+        known = None if keys is None else tuple(keys)
+        if known is None:
+            return found
+        for key in found:
+            if key not in known:
+                where = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""
+                end = nearest_hint(key, known) or f"; known: {', '.join(known)}"
+                self.problem((*path, key), f"{where}unknown key {key}{end}", of_key=True)
+        return {key: each for key, each in found.items() if key in known}
+
+    def items(self, path: YamlPath, value: Any) -> list[tuple[YamlPath, Any]]:
+        """Return the items of a list with their paths; none if it is no list."""
+        if value is None or not self.typed(path, value, list):
+            return []
+        return [((*path, index), each) for index, each in enumerate(value)]
+
+    def texts(self, path: YamlPath, value: Any, *, or_one: bool = False) -> list[tuple[YamlPath, str]]:
+        """Return the texts of a list with their paths; with ``or_one``, a single one may stand alone."""
+        if or_one and isinstance(value, str):
+            return [(path, value)]
+        return [(at, each) for at, each in self.items(path, value) if self.typed(at, each, str)]
+
+
+def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePlace:
+    """Return where a field of an object is in the file that has it; the nearest field above it that is written there.
+
+    Args:
+        path: The file.
+        manifest: The object, by its kind and metadata.
+        field: Such as ``spec.placement.spreadConstraints[0]``.
+    """
+    for lines, document in documents(read_text_file(path)):
+        places = YamlPlaces()
+        try:
+            value = read_document(document, lines_before=lines, places=places).value
+        except YamlError:
+            continue
+        if not isinstance(value, dict):
+            continue
+        if identity_of(with_namespace(value, DEFAULT_NAMESPACE)) != identity_of(manifest):
+            continue
+        steps: list[str | int] = []
+        for name, index in _STEP.findall(field):
+            steps.append(int(index) if index else name)
+        for length in range(len(steps), 0, -1):
+            found = places.keys.get(tuple(steps[:length])) or places.values.get(tuple(steps[:length]))
+            if found is not None:
+                return FilePlace(found.line, found.column)
+    return FilePlace()
+
+
+def identity_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return kind, namespace and name of an object; "" for what it does not name."""
+    metadata = mapping(manifest.get("metadata"))
+    names = manifest.get("kind"), metadata.get("namespace"), metadata.get("name")
+    return tuple(str(each or "") for each in names)
+
+
+def _named(value: Any) -> str:
+    if value is None:
+        return "nothing"
+    return _TYPES.get(type(value), type(value).__name__)
+
+
+def _is_of_expression(text: str, line: int) -> bool:
+    """Return whether a line, or one shortly before it, may be that of an expression."""
+    lines: Sequence[str] = text.splitlines()[max(0, line - 8) : line]
+    return any("that:" in each for each in lines)

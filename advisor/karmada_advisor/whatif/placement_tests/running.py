@@ -1,0 +1,143 @@
+"""Runs the cases of a file, each with both parities of every uid that decides something."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Iterator, Sequence
+from typing import Final
+
+from karmada_advisor.whatif.placement_tests.case_state import CaseState
+from karmada_advisor.whatif.placement_tests.expectations import failures
+from karmada_advisor.whatif.placement_tests.model import CaseStep, PlacementCase, ScenarioChange
+from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
+from karmada_advisor.whatif.placement_tests.report_model import (
+    OWN_UID,
+    CaseOutcome,
+    CaseResult,
+    ExpectationFailure,
+)
+from karmada_advisor.whatif.placement_tests.scenario import Scenario
+from karmada_advisor.whatif.placement_tests.uids import NONE_ODD, OddTemplates, combined, decided_by_uid
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey
+from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_scheduler.api.manifest import ManifestError
+
+
+class CaseTries:
+    """The states of one case after each step: one, and more where the uid of a template that has none decides."""
+
+    def __init__(
+        self, scenario: Scenario, given: Sequence[ScenarioChange], names: Collection[str] | None
+    ) -> None:
+        """Begin a case; the arguments are those of ``CaseState.begin``."""
+        self._scenario = scenario
+        self._given = given
+        self._names = names
+        self._tries: dict[OddTemplates, CaseState] = {}
+        self._dependent: OddTemplates = NONE_ODD
+        self._steps: list[Sequence[ScenarioChange]] = []
+
+    def begin(self) -> list[CaseState]:
+        """Make the first decisions; return the states, that with even uids first.
+
+        Raises:
+            ChangeError: A change cannot be made.
+        """
+        self._tries = {NONE_ODD: self._replayed(NONE_ODD)}
+        return self._completed()
+
+    def step(self, changes: Sequence[ScenarioChange]) -> list[CaseState]:
+        """Take a step; return the states, of which there may be more than before.
+
+        Raises:
+            ChangeError: A change cannot be made, or Karmada would refuse it.
+        """
+        began = self._scenario.clock.at
+        self._steps.append(changes)
+        for state in self._tries.values():
+            self._scenario.clock.at = began
+            state.step(changes)
+        return self._completed()
+
+    def why_different(self, key: UnversionedTemplateKey) -> str:
+        """Return why the states differ in a workload."""
+        if not self._scenario.rules.is_coupled or self._dependent == {key}:
+            return OWN_UID
+        return f"it depends on the uids of {', '.join(map(str, sorted(self._dependent)))}"
+
+    def _completed(self) -> list[CaseState]:
+        """Add states until each uid that decides something in one of them is tried with both parities."""
+        rules = self._scenario.rules
+        while True:
+            steps = [each.last for each in self._tries.values() if each.last is not None]
+            found = self._dependent.union(*(decided_by_uid(each, rules) for each in steps))
+            if found == self._dependent:
+                return list(self._tries.values())
+            self._dependent = found
+            self._tries = {
+                odd: self._tries.get(odd) or self._replayed(odd)
+                for odd in combined(found, is_coupled=rules.is_coupled)
+            }
+
+    def _replayed(self, odd: OddTemplates) -> CaseState:
+        """Return a state after the last step, made again from the beginning with other uids."""
+        state = CaseState.begin(self._scenario, odd, self._given, self._names)
+        for changes in self._steps:
+            state.step(changes)
+        return state
+
+
+class CaseRunner:
+    """Runs cases; they share nothing but objects that were read once."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        """Run cases of one file."""
+        self._scenario = scenario
+        self.claiming: set[str] = set()
+        """The policies that claim a workload of a case, as ``KIND/[NS/]NAME``."""
+
+    def run(self, case: PlacementCase) -> CaseResult:
+        """Run one case."""
+        begun = time.perf_counter()
+        if case.skip:
+            return CaseResult(case.name, case.place.line, CaseOutcome.SKIPPED, 0.0, skip=case.skip)
+        found = tuple(self._stages(case))
+        outcome = CaseOutcome.FAILED if found else CaseOutcome.PASSED
+        return CaseResult(case.name, case.place.line, outcome, time.perf_counter() - begun, found)
+
+    def _stages(self, case: PlacementCase) -> Iterator[ExpectationFailure]:
+        """Yield what does not hold after the first decisions, and after each step."""
+        expected = [*case.expect, *(each for step in case.then for each in step.expect)]
+        subjects = [each.subject for step in case.then for each in step.changes if each.word in _OF_WORKLOADS]
+        tries = CaseTries(self._scenario, case.given, {*(each.workload for each in expected), *subjects})
+        for step in (None, *case.then):
+            try:
+                states = tries.begin() if step is None else tries.step(step.changes)
+            except (ChangeError, ManifestError) as problem:
+                yield _not_made(case, step, str(problem))
+                return
+            for each in case.expect if step is None else step.expect:
+                found = [_workload(state, each.workload) for state in states]
+                self.claiming.update(other.policy for other in found)
+                results = {(*other.clusters.items(), other.effect) for other in found}
+                why = tries.why_different(found[0].key)
+                yield from failures(each, found[:1] if len(results) == 1 else found, step, why)
+
+
+_OF_WORKLOADS: Final = frozenset({"scale", "rebalance"})
+
+
+def _workload(state: CaseState, written: str) -> PlacedWorkload:
+    draft = Draft(state.objects)
+    named = draft.workloads(written)
+    if not named:  # it was deleted, or no case decides about it
+        named = Draft(state.scenario.objects).workloads(written)
+    return PlacedWorkload.of(state, next(iter(named)))
+
+
+def _not_made(case: PlacementCase, step: CaseStep | None, text: str) -> ExpectationFailure:
+    """Return that the changes of a case, or of one of its steps, cannot be made."""
+    if step is None:
+        return ExpectationFailure("", "", "given", *case.place, None, None, text)
+    return ExpectationFailure("", str(step), "then", *step.place, None, None, text)

@@ -1,0 +1,194 @@
+"""What all cases of a file share: the objects of the file, the rules, and the clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Final
+
+from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.policy import read_policy
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, template_of
+from karmada_advisor.fleet.rules import Rules, dry_running
+from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.stored import part, policy_key, text_of
+from karmada_advisor.whatif.placement_tests.model import PlacementTestFile, ScenarioChange
+from karmada_advisor.whatif.placement_tests.uids import OddTemplates, with_uids
+from karmada_advisor.whatif.plan.inputs import Known, known_of
+from karmada_advisor.whatif.plan.lint import lint_clusters, lint_written
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key, template_key
+from karmada_advisor.whatif.plan.stored import with_defaults, with_id
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.api.names import FleetValues
+from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
+from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct, field
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+"""When a case begins, unless ``at`` sets the clock; each step is a minute later."""
+
+_BETWEEN: Final = timedelta(minutes=1)
+
+
+class CaseClock:
+    """The clock that plugins see; it stands still during a step."""
+
+    def __init__(self) -> None:
+        """Start at ``START``."""
+        self.at = START
+
+    def now(self) -> float:
+        """Return the time in seconds since 1970."""
+        return self.at.timestamp()
+
+    def step(self, changes: Iterable[ScenarioChange]) -> None:
+        """Go on to the next step, or to the time that its changes set."""
+        self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
+
+
+class Scenario(Struct, frozen=True):
+    """What all cases of a file share: objects that were read once, and the rules.
+
+    Attributes:
+        objects: The fleet, the policies, the templates, and the bindings with a history.
+        known: The same as values.
+        rules: The scheduler; its plugins see ``clock``.
+        clock: The clock.
+        schedulers: Which schedulers exist.
+        detector: Flags and gates of karmada-controller-manager.
+        evicts: Whether it evicts from clusters with NoExecute taints.
+        lints: What is suspicious about the policies of the file, by their names: ``KIND/[NS/]NAME``.
+    """
+
+    objects: PlanObjects
+    known: Known
+    rules: DryRun
+    clock: CaseClock
+    schedulers: Schedulers
+    detector: DetectorOptions
+    evicts: bool = False
+    lints: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    _with_uids: dict[OddTemplates, PlanObjects] = field(default_factory=dict)
+
+    def with_uids(self, odd: OddTemplates) -> PlanObjects:
+        """Return the objects with a uid in each template; the same ones each time, so that they are compared fast."""
+        if odd not in self._with_uids:
+            self._with_uids[odd] = with_uids(self.objects, odd)
+        return self._with_uids[odd]
+
+    def show_workloads(self, templates: Iterable[Manifest]) -> None:
+        """Show templates to the plugins that need the metadata of workloads."""
+        if any(self.rules.frameworks.declaring.values()):
+            self.rules.objects.workloads = Workloads(
+                Workload.from_manifest(
+                    each, api_version=text_of(each, "apiVersion"), kind=text_of(each, "kind")
+                )
+                for each in templates
+            )
+
+
+@contextmanager
+def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> Iterator[Scenario]:
+    """Provide the scenario of a file; its plugins are usable within the block.
+
+    Args:
+        file: The file.
+        own: The plugins of a main program of the user's own.
+
+    Raises:
+        ChangeError: An object cannot be read.
+        ConfigError: The configuration of the scheduler, or a plugin, cannot be used.
+    """
+    clock = CaseClock()
+    objects = objects_of(file)
+    known = known_of(objects)
+    shown = ShownObjects(Workloads(None), clock=clock.now)
+    scheduler = file.scheduler
+    rules = Rules(
+        plugins=scheduler.plugins or None,
+        config=Path(scheduler.config) if scheduler.config else None,
+        plugin_dirs=[Path(folder) for folder in scheduler.plugin_dirs],
+        own=own,
+    )
+    gates = FeatureGates(scheduler.gates, RULES[scheduler.decisions_of])
+    with dry_running(rules, gates, shown) as dry_run:
+        yield Scenario(
+            objects,
+            known,
+            dry_run,
+            clock,
+            schedulers_named(
+                scheduler.names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+            ),
+            _detector(file),
+            file.controller_manager.evicts,
+            _lints(file, known),
+        )
+
+
+def _lints(file: PlacementTestFile, known: Known) -> dict[str, Sequence[str]]:
+    values = FleetValues(known.clusters.values())
+    return {
+        "/".join(filter(None, policy_key(manifest))): [
+            f"{warning.code}: {warning.field}: {warning.text}"
+            for warning in (
+                *lint_written(manifest),
+                *lint_clusters(read_policy(with_defaults(manifest)), values),
+            )
+        ]
+        for manifest in file.policies
+    }
+
+
+def _detector(file: PlacementTestFile) -> DetectorOptions:
+    gates = FeatureGates({**file.scheduler.gates, **file.controller_manager.gates})
+    return DetectorOptions.of(gates, priority_classes=file.priority_classes, sizes=file.sizes)
+
+
+def objects_of(file: PlacementTestFile) -> PlanObjects:
+    """Return the objects of a file: policies as they are stored, templates as users write them.
+
+    Raises:
+        ChangeError: A policy has a field of the wrong type.
+    """
+    found = PlanObjects(policies={})
+    for each in (*file.clusters, *file.bindings):
+        found.add(each)
+    claims = {claim.policy: claim for claim in (template_of(each).claim for each in file.bindings)}
+    for each in file.policies:
+        policy = policy_key(each)
+        known = claims[policy].id_of(policy.kind) if policy in claims else ""
+        found.add(with_id(with_defaults(each), known))
+    has_history = {resource_key(each) for each in found.bindings.values()}
+    for each in file.workloads:
+        key = template_key(each)
+        found.templates[key] = each if key in has_history else _unclaimed(each)
+    return found
+
+
+def _unclaimed(template: Manifest) -> Manifest:
+    """Return a template without the metadata of a claim, which a file from a control plane has."""
+    metadata = dict(part(template, "metadata"))
+    for name, keys in (("labels", CLAIM_LABELS), ("annotations", CLAIM_ANNOTATIONS)):
+        if any(key in part(metadata, name) for key in keys):
+            metadata[name] = {key: text for key, text in part(metadata, name).items() if key not in keys}
+    return {**template, "metadata": metadata}
+
+
+def schedulers_named(names: Iterable[str]) -> Schedulers:
+    """Return the schedulers that a file names."""
+    return Schedulers(
+        {name: SchedulerShown(name, SchedulerStatus.RUNNING, "scheduler.names") for name in names}, problem=""
+    )
+
+
+def names_of_policies(objects: PlanObjects) -> list[str]:
+    """Return how expectations name policies: ``KIND/[NS/]NAME``."""
+    return ["/".join(filter(None, policy_key(each))) for each in (objects.policies or {}).values()]

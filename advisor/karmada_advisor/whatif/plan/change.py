@@ -1,0 +1,184 @@
+"""The change: edits of objects, each of which returns how it is shown.
+
+Objects are never changed in place. As in the API server, a changed spec has a higher generation, and status and
+identifiers that a file leaves out stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.state.stored import part, text_of
+from karmada_advisor.whatif.plan.change_model import ChangeShown
+from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
+from karmada_advisor.whatif.plan.differences import changed_fields
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, resource_key
+from karmada_advisor.whatif.plan.stored import (
+    ChangeError,
+    merged,
+    next_generation,
+    patched,
+    with_defaults,
+    with_id,
+)
+from karmada_advisor.whatif.plan.workload_edits import WorkloadEdits
+from karmada_scheduler.api.binding import KINDS
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS
+
+_NOT_READ: Final = frozenset(
+    {
+        "OverridePolicy",
+        "ClusterOverridePolicy",
+        "FederatedHPA",
+        "CronFederatedHPA",
+        "Remedy",
+        "Kustomization",
+        "ResourceInterpreterCustomization",
+        "ClusterTaintPolicy",
+        "FederatedResourceQuota",
+        "Work",
+    }
+)
+"""Kinds whose controllers change replicas, manifests or taints by rules that a plan does not know."""
+
+
+class Draft(ClusterEdits, WorkloadEdits):
+    """The objects after a change: whole objects, as ``kubectl apply``, ``delete`` and ``patch`` write them."""
+
+    def put(self, manifest: Manifest) -> None:
+        """Create or replace an object, as ``kubectl apply`` would.
+
+        Raises:
+            ChangeError: It has no kind or name.
+        """
+        kind, name = text_of(manifest, "kind"), text_of(manifest, "metadata", "name")
+        if not kind or not name:
+            raise ChangeError("an object has no kind or no metadata.name")
+        if kind in _NOT_READ:
+            self.notes.append(
+                f"{kind} {name} is not read: what it does to replicas and placements is not judged"
+            )
+        elif kind == "WorkloadRebalancer":
+            self.rebalance_listed(manifest)
+        else:
+            self._put(manifest)
+
+    def _put(self, manifest: Manifest) -> None:
+        objects, key = self.after.place_of(manifest)
+        old, written, is_policy = objects.get(key), manifest, text_of(manifest, "kind") in ID_LABELS
+        if is_policy:
+            manifest = with_defaults(written)
+            self.written.append(written)
+        if old is None:
+            objects[key] = with_id(manifest) if is_policy else manifest
+            self.show("+", manifest)
+            return
+        new = merged(old, manifest)
+        fields = changed_fields(with_defaults(old) if is_policy else old, new)
+        if fields:
+            objects[key] = new
+        self.show("~" if fields else "=", new, ", ".join(map(str, fields)), fields)
+
+    def delete(self, kind: str, namespace: str, name: str) -> None:
+        """Delete an object.
+
+        Raises:
+            ChangeError: It does not exist.
+        """
+        kind = _canonical(kind, self.after)
+        if kind == CLUSTER:
+            self.without(name)
+            return
+        found = self._places_of(kind, namespace, name)
+        for objects, key in found:
+            self.show("-", objects.pop(key))
+            self._delete_binding_of(kind, namespace, name)
+        if not found:
+            self._delete_template(kind, namespace, name)
+
+    def _places_of(self, kind: str, namespace: str, name: str) -> list[tuple[dict[Any, Manifest], Any]]:
+        """Return where the objects with a name are, and their keys: one for each API group."""
+        if kind == CLUSTER:
+            return [(self.after.clusters, name)] if name in self.after.clusters else []
+        groups: list[dict[Any, Manifest]] = [
+            self.after.bindings,
+            self.after.policies or {},
+            self.after.templates,
+        ]
+        return [
+            (objects, key) for objects in groups for key in objects if key[-3:] == (kind, namespace, name)
+        ]
+
+    def _delete_template(self, kind: str, namespace: str, name: str) -> None:
+        """Delete a template that was not read: its binding goes with it."""
+        resource = self._delete_binding_of(kind, namespace, name)
+        if resource is not None:
+            self.shown.append(ChangeShown("-", str(resource)))
+            return
+        shown = "/".join(each for each in (kind, namespace, name) if each)
+        known = [
+            *("/".join(filter(None, key)) for key in self.after.bindings),
+            *("/".join(filter(None, key)) for key in self.after.policies or ()),
+            *map(str, self.after.templates),
+            *(str(resource_key(each)) for each in self.after.bindings.values()),
+        ]
+        raise ChangeError(unknown(shown, shown, known))
+
+    def _delete_binding_of(self, kind: str, namespace: str, name: str) -> UnversionedTemplateKey | None:
+        """Delete the binding of a template; return the template, None if it has no binding."""
+        for key, manifest in self.after.bindings.items():
+            resource = resource_key(manifest)
+            if (resource.kind, resource.namespace, resource.name) == (kind, namespace, name):
+                del self.after.bindings[key]
+                return resource
+        return None
+
+    def edit(self, kind: str, namespace: str, name: str, patch: Manifest) -> None:
+        """Change an object by a merge patch, as ``kubectl patch --type merge`` does.
+
+        Raises:
+            ChangeError: It does not exist, or is no object afterwards.
+        """
+        kind = _canonical(kind, self.after)
+        places = [] if kind in KINDS else self._places_of(kind, namespace, name)
+        if not places:
+            shown = "/".join(each for each in (kind, namespace, name) if each)
+            known = [
+                *(f"{CLUSTER}/{each}" for each in self.after.clusters),
+                *("/".join(filter(None, key)) for key in self.after.policies or ()),
+                *map(str, self.after.templates),
+            ]
+            raise ChangeError(unknown(f"--edit: {shown}", shown, known))
+        objects, key = places[0]
+        old = objects[key]
+        new = patched(old, patch)
+        if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
+            raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
+        if kind in ID_LABELS:
+            new = with_defaults(new)
+            self.written.append(new)
+        fields = changed_fields(old, new)
+        objects[key] = next_generation(new) if part(new, "spec") != part(old, "spec") else new
+        self.show("~", new, ", ".join(map(str, fields)), fields)
+
+    def add_cluster(self, manifest: Manifest) -> None:
+        """Add a cluster of a file.
+
+        Raises:
+            ChangeError: It is no Cluster, or exists already.
+        """
+        name = text_of(manifest, "metadata", "name")
+        if text_of(manifest, "kind") != CLUSTER or not name:
+            raise ChangeError(f"--add: expected a Cluster, got {manifest.get('kind')!r}")
+        if name in self.after.clusters:
+            raise ChangeError(f"--add: cluster {name} exists already; use -f to change it")
+        self.put(manifest)
+
+
+def _canonical(kind: str, objects: PlanObjects) -> str:
+    """Return a kind as it is written in objects: ``propagationpolicy`` is PropagationPolicy."""
+    kinds = {CLUSTER, *KINDS, *ID_LABELS, *(key.kind for key in objects.templates)}
+    kinds |= {resource_key(each).kind for each in objects.bindings.values()}
+    return next((each for each in sorted(kinds) if each.lower() == kind.lower()), kind)

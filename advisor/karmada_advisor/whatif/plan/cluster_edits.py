@@ -1,0 +1,210 @@
+"""Changes of clusters, as karmadactl and Karmada's controllers make them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.state.copies import required_on
+from karmada_advisor.state.stored import integer_at, mappings, part, value_at
+from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
+from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.plan.stored import ChangeError, next_generation
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.manifest import ManifestError
+
+UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
+"""The key of the taint that ``karmadactl cordon`` sets."""
+
+NOT_READY: Final = "cluster.karmada.io/not-ready"
+"""The key of the taint that Karmada's controller gives to a cluster that is not ready."""
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+_DELETED_AT: Final = "2000-01-01T00:00:00Z"
+
+
+class ClusterEdits(ChangedObjects):
+    """Edits of clusters. Each raises ChangeError if the cluster does not exist, or the edit cannot be read."""
+
+    def without(self, name: str) -> None:
+        """Delete a cluster, as ``karmadactl unjoin`` does: its bindings leave it before the object is gone."""
+        manifest = self._cluster(name)
+        metadata = {**part(manifest, "metadata"), "deletionTimestamp": _DELETED_AT}
+        on_it = [each for each in self.before.bindings.values() if _replicas_on(each, name) is not None]
+        replicas = sum(_replicas_on(each, name) or 0 for each in on_it)
+        text = f"is gone ({counted(replicas, 'replica')} of {counted(len(on_it), 'binding')})"
+        self._store(name, {**manifest, "metadata": metadata}, text, sign="-")
+
+    def cordon(self, name: str) -> None:
+        """Add the taint of ``karmadactl cordon``."""
+        self._set_taint(name, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}, "cordoned")
+
+    def uncordon(self, name: str) -> None:
+        """Remove the taint of ``karmadactl cordon``."""
+        taints = self._taints(name)
+        left = [each for each in taints if each.get("key") != UNSCHEDULABLE]
+        if len(left) == len(taints):
+            raise ChangeError(f"--uncordon: cluster {name} is not cordoned")
+        self._set_taints(name, left, "uncordoned")
+
+    def taint(self, name: str, written: str) -> None:
+        """Add a taint ``key=value:Effect``, or remove those of ``key[:Effect]-``, as ``karmadactl taint`` does."""
+        if written.endswith("-"):
+            self._remove_taint(name, written.removesuffix("-"))
+            return
+        left, _, effect = written.rpartition(":")
+        key, _, value = left.partition("=")
+        if not key or effect not in _EFFECTS:
+            expected = f"C=key=value:Effect with one of {', '.join(_EFFECTS)}, or C=key- to remove one"
+            raise ChangeError(f"--taint: expected {expected}, got {name}={written}")
+        fields = {"key": key, "value": value, "effect": effect}
+        self._set_taint(name, {field: text for field, text in fields.items() if text}, f"+ taint {written}")
+
+    def _remove_taint(self, name: str, written: str) -> None:
+        key, _, effect = written.partition(":")
+        key = key.partition("=")[0]
+        taints = self._taints(name)
+        left = [
+            each for each in taints if each.get("key") != key or (effect and each.get("effect") != effect)
+        ]
+        if len(left) == len(taints):
+            have = ", ".join(sorted(str(each.get("key")) for each in taints)) or "none"
+            raise ChangeError(f"--taint: cluster {name} has no taint {written}; it has: {have}")
+        self._set_taints(name, left, f"- taint {written}")
+
+    def _set_taint(self, name: str, taint: Mapping[str, str], text: str) -> None:
+        others = [
+            each
+            for each in self._taints(name)
+            if (each.get("key"), each.get("effect")) != (taint["key"], taint["effect"])
+        ]
+        self._set_taints(name, [*others, taint], text)
+
+    def _taints(self, name: str) -> list[Mapping[str, Any]]:
+        return mappings(value_at(self._cluster(name), "spec", "taints"))
+
+    def ready(self, name: str, *, is_ready: bool) -> None:
+        """Let a cluster be ready or not, with the taint that Karmada gives to one that is not.
+
+        Source: karmada v1.18.2 pkg/controllers/cluster/cluster_controller.go taintClusterByCondition.
+        """
+        manifest = self._cluster(name)
+        conditions = mappings(value_at(manifest, "status", "conditions"))
+        status, reason = ("True", "ClusterReady") if is_ready else ("False", "ClusterNotReachable")
+        after = [each for each in conditions if each.get("type") != "Ready"]
+        after.append({"type": "Ready", "status": status, "reason": reason})
+        self.after.clusters[name] = {**manifest, "status": {**part(manifest, "status"), "conditions": after}}
+        if not is_ready:
+            self._set_taint(name, {"key": NOT_READY, "effect": "NoSchedule"}, "not ready")
+            return
+        left = [each for each in self._taints(name) if each.get("key") != NOT_READY]
+        self._set_taints(name, left, "ready")
+
+    def label(self, name: str, written: str) -> None:
+        """Set a label ``key=value``, or remove ``key-``."""
+        manifest = self._cluster(name)
+        labels = dict(part(manifest, "metadata", "labels"))
+        key, has_value, value = written.partition("=")
+        if not has_value and key.endswith("-"):
+            key = key.removesuffix("-")
+            if key not in labels:
+                raise ChangeError(unknown(f"--label: label of cluster {name} {key}", key, labels))
+            text = f"- label {key}={labels.pop(key)}"
+        elif has_value and key:
+            before = labels.get(key)
+            labels[key] = value
+            text = f"label {key}: {before} -> {value}" if before is not None else f"+ label {key}={value}"
+        else:
+            raise ChangeError(f"--label: expected C=key=value or C=key-, got {name}={written}")
+        metadata = {**part(manifest, "metadata"), "labels": labels}
+        self._store(name, next_generation({**manifest, "metadata": metadata}), text)
+
+    def room(self, name: str, written: str) -> None:
+        """Change the allocatable amounts of a cluster: ``cpu=+20,memory=-64Gi,pods=500``.
+
+        An amount with a sign is added to what is allocatable; one without replaces what is free.
+        """
+        manifest = self._cluster(name)
+        summary = dict(part(manifest, "status", "resourceSummary"))
+        allocatable = dict(part(summary, "allocatable"))
+        texts = []
+        for item in filter(None, (each.strip() for each in written.split(","))):
+            resource, separator, amount = item.partition("=")
+            if not separator:  # +20cpu, as people write it
+                resource = item.lstrip("+-.0123456789")
+                amount = item[: len(item) - len(resource)]
+            if not resource or not amount:
+                raise ChangeError(
+                    f"--room: expected C=cpu=+20,memory=-64Gi or C=+20cpu, got {name}={written}"
+                )
+            allocatable[resource] = _changed_amount(name, summary, resource, amount)
+            texts.append(f"{resource} {amount}" if amount[0] in "+-" else f"{resource} {amount} free")
+        if not texts:
+            raise ChangeError(f"--room: expected C=cpu=+20, got {name}={written}")
+        status = {**part(manifest, "status"), "resourceSummary": {**summary, "allocatable": allocatable}}
+        self._store(name, {**manifest, "status": status}, ", ".join(texts))
+
+    def add(self, name: str, like: str) -> None:
+        """Add an empty cluster that is like another one: its spec, labels, APIs and allocatable amounts."""
+        if name in self.after.clusters:
+            raise ChangeError(f"--add: cluster {name} exists already")
+        model = self._cluster(like)
+        metadata = {
+            "name": name,
+            "uid": f"plan-{name}",
+            "generation": 1,
+            "labels": dict(part(model, "metadata", "labels")),
+        }
+        status = dict(part(model, "status"))
+        summary = part(status, "resourceSummary")
+        status["resourceSummary"] = {"allocatable": dict(part(summary, "allocatable"))}
+        self._store(name, {**model, "metadata": metadata, "status": status}, f"as {like}, empty", sign="+")
+
+    def _cluster(self, name: str) -> Manifest:
+        found = self.after.clusters.get(name)
+        if found is None:
+            raise ChangeError(unknown(f"cluster {name}", name, self.after.clusters))
+        return found
+
+    def _set_taints(self, name: str, taints: Sequence[Mapping[str, Any]], text: str) -> None:
+        manifest = self._cluster(name)
+        spec = {**part(manifest, "spec"), "taints": taints}
+        self._store(name, next_generation({**manifest, "spec": spec}), text)
+
+    def _store(self, name: str, manifest: Manifest, text: str, *, sign: str = "~") -> None:
+        self.after.clusters[name] = manifest
+        self.shown.append(ChangeShown(sign, f"{CLUSTER}/{name}", text))
+
+
+def _replicas_on(binding: Manifest, cluster: str) -> int | None:
+    """Return the replicas of a binding on a cluster, None if it is not there."""
+    for each in mappings(value_at(binding, "spec", "clusters")):
+        if each.get("name") == cluster:
+            return integer_at(each, "replicas") or 0
+    return 0 if cluster in required_on(binding) else None
+
+
+def _changed_amount(cluster: str, summary: Manifest, resource: str, written: str) -> str:
+    """Return the allocatable amount after a change of the free one.
+
+    Raises:
+        ChangeError: The amount is no quantity.
+    """
+    total, used = quantity.ZERO, quantity.ZERO
+    try:
+        amount = quantity.read(written.lstrip("+-"), resource)
+        total = quantity.read(part(summary, "allocatable").get(resource, "0"), "allocatable")
+        for name in ("allocated", "allocating"):
+            used = used + quantity.read(part(summary, name).get(resource, "0"), name)
+    except ManifestError as problem:
+        raise ChangeError(f"--room: {cluster}: {problem}") from problem
+    if written[0] == "+":
+        total = total + amount
+    elif written[0] == "-":
+        total = total - amount
+    else:
+        total = used + amount
+    return f"{total.milli_value}m" if resource == "cpu" else str(total.value)

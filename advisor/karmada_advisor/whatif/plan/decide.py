@@ -1,0 +1,270 @@
+"""Decides about bindings on one side of a change, with the functions of the scheduler."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from karmada_advisor.explain.inputs import rebalanced
+from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
+from karmada_scheduler.core.available_replicas import Assumed
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
+from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY
+
+Progress = Callable[[int, int], None]
+"""Receives how many decisions are made, of how many."""
+
+_DEFAULT: Final = IN_TREE.keys() | MANDATORY.keys()
+
+
+def no_progress(_done: int, _total: int) -> None:
+    """Show nothing."""
+
+
+class HeldMove(NamedTuple):
+    """A decision that a Guard plugin does not let through yet.
+
+    Attributes:
+        plugin: The plugin.
+        reason: Its reason.
+        targets: The clusters of the decision.
+        retry_after: Seconds until it is decided again at the earliest; 0 for the backoff of the queue.
+    """
+
+    plugin: str
+    reason: str
+    targets: tuple[TargetCluster, ...]
+    retry_after: float
+
+
+class PlannedDecision(NamedTuple):
+    """A decision, without the data that only explanations need.
+
+    Attributes:
+        type: Why it was made; AVOID if there was none.
+        targets: The clusters of the binding afterwards.
+        reason: The reason of the condition ``Scheduled``, or ``Gated``.
+        error: Why the decision failed; "" if it did not, or there was none.
+        held: What a Guard plugin does not let through yet; None if it does.
+        graceful: The clusters that get a graceful eviction task.
+    """
+
+    type: ScheduleType
+    targets: tuple[TargetCluster, ...]
+    reason: str = ""
+    error: str = ""
+    held: HeldMove | None = None
+    graceful: tuple[str, ...] = ()
+
+
+class PlanSide:
+    """The bindings of a plan on one side of the change.
+
+    Attributes:
+        rules: Decide.
+        snapshot: The clusters.
+        written: The decisions of ``make``, by binding; none without ``remembers``.
+        decisions: These, and those that are only compared.
+    """
+
+    def __init__(
+        self, rules: DryRun, snapshot: Snapshot, bindings: Iterable[Binding], *, remembers: bool = False
+    ) -> None:
+        """Decide with these rules about these clusters; ``remembers`` keeps the decisions, which are large."""
+        self.rules = rules
+        self.snapshot = snapshot
+        self.written: dict[BindingKey, Decision] = {}
+        self.decisions: list[Decision] = []
+        self._remembers = remembers
+        rules.objects.show(snapshot, bindings)
+
+    def type_of(self, binding: Binding) -> ScheduleType:
+        """Return what asks for a decision about a binding; AVOID if nothing does, or it is not ours."""
+        return self.rules.type_of(binding, self.snapshot)
+
+    def is_assigned(self, binding: Binding) -> bool:
+        """Return whether this scheduler decides about a binding."""
+        return self.rules.may_decide(binding) and not binding.spec.scheduling_suspended
+
+    def decision(self, binding: Binding) -> Decision | None:
+        """Return the stable decision about a binding, whether or not anything asks for it; None if it is gated."""
+        found = self.rules.decide(binding, self.snapshot)
+        return found if isinstance(found, Decision) else None
+
+    def decide(
+        self, binding: Binding, type_: ScheduleType, assumed: Assumed = NOTHING_ASSUMED
+    ) -> tuple[PlannedDecision, Decision | None]:
+        """Return the stable decision about a binding, whether or not anything asks for it; None if it is gated."""
+        found = self.rules.decide(binding, self.snapshot, assumed)
+        if isinstance(found, Decision) and isinstance(found.error, PluginError):
+            # On a busy machine a plugin may exceed its timeout once; the scheduler would try again as well.
+            found = self.rules.decide(binding, self.snapshot, assumed)
+        if isinstance(found, Decision):
+            if self._remembers:
+                self.decisions.append(found)
+            return outcome_of(binding, type_, found), found
+        text = "; ".join(f"gated by {name}: {reason}" for name, reason in found.reasons.items())
+        return PlannedDecision(ScheduleType.AVOID, binding.spec.clusters, "Gated", text), None
+
+    def make(
+        self, binding: Binding, type_: ScheduleType, assumed: Assumed = NOTHING_ASSUMED
+    ) -> tuple[PlannedDecision, Decision | None]:
+        """Return what ``decide`` does; the decision is one that is written."""
+        outcome, decision = self.decide(binding, type_, assumed)
+        if self._remembers and decision is not None:
+            self.written[binding.key] = decision
+        return outcome, decision
+
+    def decisions_in_order(
+        self, bindings: Iterable[tuple[Binding, ScheduleType]]
+    ) -> Iterator[tuple[Binding, PlannedDecision, Decision | None]]:
+        """Yield what ``make`` returns for bindings, each as if those before it had been written."""
+        assumed = NOTHING_ASSUMED
+        for binding, type_ in bindings:
+            outcome, decision = self.make(binding, type_, assumed)
+            if decision is not None and decision.targets is not None:
+                assumed = self.rules.assuming(assumed, binding, decision.targets)
+                self.rules.objects.bindings.place(binding, decision)
+            yield binding, outcome, decision
+
+    def make_if_asked(self, binding: Binding, type_: ScheduleType) -> PlannedDecision | None:
+        """Return what ``make`` does; None if nothing asks for a decision."""
+        return None if type_ is ScheduleType.AVOID else self.make(binding, type_)[0]
+
+    def outcomes(
+        self,
+        bindings: Sequence[Binding],
+        types: Mapping[BindingKey, ScheduleType],
+        progress: Progress,
+    ) -> Iterator[tuple[Binding, PlannedDecision | None]]:
+        """Yield decisions, None where nothing asks for one.
+
+        They come in an order that suits the caches, or in that of the queue if they see each other. Then the next
+        step begins when all are made.
+
+        Args:
+            bindings: The bindings.
+            types: What asks for each decision.
+            progress: Receives how many decisions are made, of how many.
+        """
+        if not self.rules.is_coupled:
+            for number, each in enumerate(grouped(bindings), 1):
+                yield each, self.make_if_asked(each, types[each.key])
+                progress(number, len(bindings))
+            return
+        asked = [each for each in bindings if types[each.key] is not ScheduleType.AVOID]
+        ordered = [(each, types[each.key]) for each in self.rules.in_queue_order(asked)]
+        made: dict[BindingKey, PlannedDecision] = {}
+        for number, (binding, outcome, _) in enumerate(self.decisions_in_order(ordered), 1):
+            made[binding.key] = outcome
+            progress(number, len(ordered))
+        yield from ((each, made.get(each.key)) for each in grouped(bindings))
+
+    def rebalanced(self, binding: Binding) -> PlannedDecision:
+        """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
+        found, _ = self.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        return (
+            found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
+        )
+
+    def passes(self, binding: Binding, names: Container[str]) -> bool:
+        """Return whether any of some clusters passes the filters for a binding; True if that is not known."""
+        found = self.passing(binding)
+        return found is None or any(name in names for rows in found for name in rows)
+
+    def decides_by_default(self, binding: Binding) -> bool:
+        """Return whether all that decides about a binding are in-tree plugins."""
+        rules = self.rules.of(binding)
+        framework = None if rules is None else rules.frameworks.of(binding)
+        if framework is None or framework.extenders:
+            return False
+        return all(each.name in _DEFAULT for point in Point for each in framework.plugins.at(point))
+
+    def passing(self, binding: Binding) -> tuple[Mapping[str, int], ...] | None:
+        """Return the clusters that pass the filters for a binding that is on none, per affinity term.
+
+        They are the keys. None if that is not known, because filter results of its profile cannot be cached.
+        """
+        rules, placement = self.rules.of(binding), binding.spec.placement
+        framework = None if rules is None else rules.frameworks.of(binding)
+        if rules is None or framework is None or placement is None:
+            return ()
+        found = []
+        for term in [each.affinity_name for each in placement.cluster_affinities] or [""]:
+            matching = rules.gates.rules.placement(placement)
+            cycle = Cycle(binding, matching, term, self.snapshot, peers=rules.peers)
+            try:
+                results = framework.keyed.filter_results(cycle)
+            except SchedulingError:
+                return None
+            if results is None:
+                return None
+            found.append(results.rows)
+        return tuple(found)
+
+
+def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> PlannedDecision:
+    """Return the outcome of a decision."""
+    condition = condition_for(decision.error)
+    targets = binding.spec.clusters if decision.targets is None else decision.targets
+    guarded = decision.guarded
+    return PlannedDecision(
+        type_,
+        targets,
+        condition.reason,
+        "" if decision.error is None else condition.message,
+        _held(decision),
+        () if guarded is None else tuple(task.from_cluster for task in guarded.tasks),
+    )
+
+
+def _held(decision: Decision) -> HeldMove | None:
+    error, guarded = decision.error, decision.guarded
+    if not isinstance(error, HeldError) or guarded is None:
+        return None
+    return HeldMove(guarded.refused_by, guarded.reason, guarded.refused_targets or (), error.retry_after)
+
+
+def without_clusters(binding: Binding, clusters: Container[str]) -> Binding:
+    """Return a binding as Karmada's taint manager leaves it: off these clusters, with eviction tasks."""
+    spec = binding.spec
+    leaving = [each.name for each in spec.clusters if each.name in clusters]
+    known = {each.from_cluster for each in spec.graceful_eviction_tasks}
+    tasks = [GracefulEvictionTask(name) for name in leaving if name not in known]
+    return replace(
+        binding,
+        generation=binding.generation + 1,
+        spec=replace(
+            spec,
+            clusters=tuple(each for each in spec.clusters if each.name not in clusters),
+            graceful_eviction_tasks=(*spec.graceful_eviction_tasks, *tasks),
+        ),
+    )
+
+
+def grouped(bindings: Iterable[Binding]) -> list[Binding]:
+    """Return bindings with those together whose decisions share cached filter results, scores and orders.
+
+    The order within a group is that of the input.
+    """
+    numbers: dict[Hashable, int] = {}
+
+    def number(key: Hashable) -> int:
+        return numbers.setdefault(key, len(numbers))
+
+    def key(binding: Binding) -> tuple[int, int, int]:
+        spec = binding.spec
+        requirements = spec.replica_requirements
+        rules = number((spec.scheduler_name, spec.placement))
+        resource = number((spec.resource.api_version, spec.resource.kind))
+        return rules, resource, number(None if requirements is None else requirements.key)
+
+    return sorted(bindings, key=key)

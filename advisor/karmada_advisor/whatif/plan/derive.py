@@ -1,0 +1,282 @@
+"""The bindings after a change of policies and templates: what Karmada's detector makes of them (``claims``)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import (
+    Claims,
+    DetectorOptions,
+    Event,
+    PolicyDeleted,
+    PolicyWritten,
+    TemplateClaim,
+    TemplateWritten,
+    Waits,
+)
+from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, template_of
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.state.stored import mappings, part, policy_key, text_of, value_at
+from karmada_advisor.whatif.plan.model import ClaimChange
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key
+from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
+from karmada_scheduler.structs import Struct, field, replace
+
+DETECTOR: Final = DetectorOptions()
+_MOST_ORDERED: Final = 1_000
+"""Templates up to which the plan is checked for results that depend on the order of the changes."""
+
+_SHOWN: Final = 3
+
+
+class Derived(Struct):
+    """What follows from a change of policies and templates.
+
+    Attributes:
+        claims: By binding, whether its policy changes; bindings that keep theirs are left out.
+        deferred: The bindings that change with their template only.
+        policies: The policy of each binding afterwards, if it has one and that is known.
+        policies_before: The same before the change.
+        concerned: The bindings whose policy or template changes.
+        claiming: The policies that claim something afterwards.
+        notes: For people.
+    """
+
+    claims: dict[BindingKey, ClaimChange] = field(default_factory=dict)
+    deferred: set[BindingKey] = field(default_factory=set)
+    policies: dict[BindingKey, PolicyRef] = field(default_factory=dict)
+    policies_before: dict[BindingKey, PolicyRef] = field(default_factory=dict)
+    concerned: set[BindingKey] = field(default_factory=set)
+    claiming: set[PolicyRef] = field(default_factory=set)
+    notes: list[str] = field(default_factory=list)
+
+
+def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = DETECTOR) -> Derived:
+    """Change the bindings in ``after`` as its policies and templates require.
+
+    Bindings of policies that do not change stay as they are, even if they differ from the policy.
+
+    Raises:
+        ChangeError: Karmada would refuse a policy, or an object cannot be read.
+    """
+    derived = Derived()
+    for key, each in after.bindings.items():
+        if (named := _annotated(each)) is not None:
+            derived.policies[key] = named
+    derived.policies_before.update(derived.policies)
+    events = list(_events(before, after))
+    if events:
+        try:
+            _apply(before, after, events, options, derived)
+        except ManifestError as problem:
+            raise ChangeError(str(problem)) from problem
+    derived.claiming.update(derived.policies.values())
+    return derived
+
+
+def _events(before: PlanObjects, after: PlanObjects) -> Iterator[Event]:
+    """Yield the changes of policies and templates, deletions of policies last."""
+    old, new = before.policies or {}, after.policies or {}
+    for key, manifest in after.templates.items():
+        if before.templates.get(key) is not manifest:
+            yield TemplateWritten(read_template(manifest))
+    for policy, manifest in new.items():
+        if old.get(policy) is not manifest:
+            yield PolicyWritten(manifest)
+    yield from (PolicyDeleted(policy) for policy in old if policy not in new)
+
+
+def _apply(
+    before: PlanObjects, after: PlanObjects, events: list[Event], options: DetectorOptions, derived: Derived
+) -> None:
+    templates = list(_templates(before, after, events))
+    names = {each.key.binding for each in templates}
+    found = claim(
+        templates,
+        [*(before.policies or {}).values(), *_unread_policies(before, after)],
+        [manifest for key, manifest in after.bindings.items() if key in names],
+        events=events,
+        options=options,
+        other_orders=len(templates) <= _MOST_ORDERED,
+    )
+    for refusal in found.refusals:
+        raise ChangeError(f"{refusal.policy.kind} {refusal.policy}: Karmada would refuse it: {refusal.text}")
+    changed = {
+        key for key in {*(before.policies or {}), *(after.policies or {})} if _differs(key, before, after)
+    }
+    derived.claiming |= {
+        PolicyRef(*outcome.policy_after)
+        for outcome in found.templates.values()
+        if outcome.policy_after is not None
+    }
+    for key, each in found.by_binding.items():
+        _take(key, each, after, changed, derived)
+    _notes(found, events, derived)
+
+
+def _differs(key: PolicyKey, before: PlanObjects, after: PlanObjects) -> bool:
+    return (before.policies or {}).get(key) is not (after.policies or {}).get(key)
+
+
+def _take(
+    key: BindingKey, each: TemplateClaim, after: PlanObjects, changed: set[PolicyKey], derived: Derived
+) -> None:
+    """Use what the detector makes of one template."""
+    binding = each.binding_after
+    is_unknown = each.binding_before is None and not each.replicas_known
+    if binding is None or is_unknown or each.waits is Waits.CONTROLLER:
+        return
+    if binding is not after.bindings.get(key):
+        after.bindings[key] = binding
+        derived.concerned.add(key)
+    if each.policy_after is not None:
+        derived.policies[key] = PolicyRef(*each.policy_after)
+    else:
+        derived.policies.pop(key, None)
+    if each.policy_before in changed or each.policy_after in changed:
+        derived.concerned.add(key)
+    if each.policy_after is None and each.policy_before is not None:
+        derived.claims[key] = ClaimChange.RELEASED
+    elif each.policy_after is not None and not each.is_kept:
+        derived.claims[key] = ClaimChange.ADOPTED
+    if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
+        derived.deferred.add(key)
+
+
+def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
+    written = {policy_key(each.manifest) for each in events if isinstance(each, PolicyWritten)}
+    claims = found.templates.values()
+    assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
+    if assumed:
+        derived.notes.append(
+            f"the labels of {counted(assumed, 'template')} were not read: their policies are taken to select them still "
+            "(--workloads)"
+        )
+    for chosen, text in (
+        (
+            [each for each in claims if each.alternatives],
+            "for which the order matters in which Karmada sees the changes",
+        ),
+        (
+            [each for each in claims if not each.replicas_known and each.binding_before is None],
+            "with replicas that were not read, so their placement is not judged",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.OVERRIDES],
+            "waiting for an override policy that does not exist",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.CONTROLLER and each.policy_after in written],
+            "propagated by another controller, such as that of MultiClusterServices: policies change nothing",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.NAME],
+            "without a binding, for ever: its name is too long, or already that of another template's binding",
+        ),
+        (
+            [each for each in claims if each.waits is Waits.MATCH and each.policy_after in written],
+            "keeping a policy that does not match",
+        ),
+    ):
+        if chosen:
+            names = [str(each.template) for each in chosen[:_SHOWN]]
+            more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
+            derived.notes.append(f"{counted(len(chosen), 'template')} {text}: {', '.join(names)}{more}")
+
+
+def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, str]]:
+    """Return apiVersion and kind of the templates that changed policies select."""
+    old, new = before.policies or {}, after.policies or {}
+    changed = [
+        side[key]
+        for key in {*old, *new}
+        for side in (old, new)
+        if key in side and _differs(key, before, after)
+    ]
+    found = {
+        (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
+        for policy in changed
+        for each in mappings(value_at(policy, "spec", "resourceSelectors"))
+    }
+    return sorted(each for each in found if all(each))
+
+
+def changed_kinds(before: PlanObjects, after: PlanObjects) -> set[tuple[str, str]]:
+    """Return apiVersion and kind of the templates and of the replicas that a change sets, or that it gives a policy."""
+    found = {
+        (text_of(manifest, "apiVersion"), text_of(manifest, "kind"))
+        for key, manifest in after.templates.items()
+        if before.templates.get(key) is not manifest
+    }
+    found |= {
+        (text_of(manifest, "spec", "resource", "apiVersion"), text_of(manifest, "spec", "resource", "kind"))
+        for key, manifest in after.bindings.items()
+        if before.bindings.get(key) is not manifest
+    }
+    return found | set(selected_kinds(before, after))
+
+
+def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event]) -> Iterator[Template]:
+    """Yield the templates that the change may concern, as they are before it.
+
+    A template that was not read is as its binding names it; its labels are not known then.
+    """
+    policies = [each.manifest for each in events if isinstance(each, PolicyWritten)]
+    touched = {policy_key(each) for each in policies}
+    touched |= {each.key for each in events if isinstance(each, PolicyDeleted)}
+    preempting = any(part(each, "spec").get("preemption") == "Always" for each in policies)
+    read = {}
+    for key, manifest in before.templates.items():
+        read[key] = read_template(manifest, metadata_only=key in before.metadata_only)
+    written = {each.template.key.binding for each in events if isinstance(each, TemplateWritten)}
+    for name, manifest in after.bindings.items():
+        named = template_of(manifest)
+        found = read.pop(resource_key(manifest), None)
+        template = named if found is None else _claimed_as(found, named)
+        policy = template.claim.policy
+        if (
+            preempting
+            or name in written
+            or policy in touched
+            # bindings of dependencies have no placement, and no policy claims them
+            or (policy is None and policies and part(manifest, "spec").get("placement") is not None)
+        ):
+            yield template
+    yield from read.values()
+
+
+def _claimed_as(template: Template, named: Template) -> Template:
+    """Return a template that was read; a file may leave out the claim and the uid that its binding shows."""
+    if template.claim == UNCLAIMED and named.claim != UNCLAIMED:
+        template = template.with_claim(named.claim)
+    return replace(template, uid=template.uid or named.uid)
+
+
+def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[str, Any]]:
+    """Yield policies as they are before the change, where only their new version and their bindings are known."""
+    if before.policies is not None:
+        return
+    unread = dict(after.policies or {})
+    for manifest in after.bindings.values():
+        named = _annotated(manifest)
+        key = None if named is None else PolicyKey(named.kind, named.namespace, named.name)
+        if key is None or key not in unread:
+            continue
+        policy = unread.pop(key)
+        label = ID_LABELS[key.kind]
+        identifier = part(manifest, "metadata", "labels").get(label, "")
+        metadata = {**part(policy, "metadata"), "labels": {label: identifier}}
+        placement = part(manifest, "spec").get("placement") or {}
+        yield {**policy, "metadata": metadata, "spec": {**part(policy, "spec"), "placement": placement}}
+
+
+def _annotated(binding: Manifest) -> PolicyRef | None:
+    """Return the policy that the annotations of a binding name."""
+    return policy_of(part(binding, "metadata", "annotations"))

@@ -1,0 +1,145 @@
+"""What the commands about a whole fleet share: its objects, the rules of its scheduler, and its fingerprint."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from functools import partial
+from typing import Final
+
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.state.stored import part, policy_key
+from karmada_advisor.whatif.plan.fingerprint import SHOWN, fingerprint
+from karmada_advisor.whatif.plan.holds import HoldOf, stored_holds
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
+from karmada_advisor.whatif.plan.stored import with_defaults
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
+from karmada_scheduler.structs import Struct
+
+_KNOWN: Final = "what its controllers do is computed as those of Karmada v1.18.2 do it"
+
+
+class FleetRules(Struct, frozen=True):
+    """How decisions about a fleet are made.
+
+    Attributes:
+        rules: The scheduler.
+        fingerprint: The hash over the objects and the configuration.
+        hold_of: Returns why decisions about a binding do not take effect, None if they do.
+    """
+
+    rules: DryRun
+    fingerprint: str
+    hold_of: HoldOf
+
+
+@contextmanager
+def fleet_rules(
+    fleet: Fleet,
+    rules: Rules,
+    *,
+    expected: str,
+    again: str,
+    bindings: Sequence[bytes] | None = None,
+) -> Iterator[FleetRules]:
+    """Provide the rules for objects that were read; plugins are usable within the block.
+
+    Args:
+        fleet: The objects.
+        rules: By which decisions are made.
+        expected: The fingerprint of ``--expect``; "" for any.
+        again: What to do if the fleet is not the one of ``--expect``: ``propose``.
+        bindings: The digests of the bindings, for who makes them in steps.
+
+    Raises:
+        NoAnswerError: The configuration cannot be used, or the fleet is another one.
+    """
+    schedulers = fleet.schedulers(rules.running)
+    with rules.dry_run(ShownObjects(Workloads(fleet.workloads)), schedulers) as dry_run:
+        objects = as_manifests(fleet, with_bindings=bindings is None)
+        hashed = fingerprint(objects, rules.fingerprint, bindings=bindings)
+        check_fleet(expected, hashed, again)
+        hold_of = stored_holds(schedulers, dry_run.frameworks, knows_rules=dry_run.knows)
+        yield FleetRules(dry_run, hashed, hold_of)
+
+
+def as_manifests(fleet: Fleet, *, with_bindings: bool = True) -> PlanObjects:
+    """Return what was read as a plan reads it."""
+    return PlanObjects(
+        {each.name: fleet.manifests[each.name] for each in fleet.clusters},
+        {each.key: _without_managers(fleet.manifests[each.key]) for each in fleet.bindings}
+        if with_bindings
+        else {},
+        None
+        if fleet.policies is None
+        else {policy_key(each): with_defaults(each) for each in fleet.policies},
+    )
+
+
+def _without_managers(manifest: Manifest) -> Manifest:
+    """Return an object without its managed fields, which are most of the memory of a binding that the page unpacks."""
+    metadata = {name: value for name, value in part(manifest, "metadata").items() if name != "managedFields"}
+    return {**manifest, "metadata": metadata}
+
+
+def notes_about_controllers(plane: ControlPlane, fleet: Fleet) -> Sequence[str]:
+    """Return a sentence if a control plane serves the bindings of another version of Karmada, or it is not known which.
+
+    Args:
+        plane: Where the fleet was read.
+        fleet: What was read; files do not tell the version.
+    """
+    if not fleet.is_live:
+        return ()
+    from karmada_advisor.fleet import live  # the client, which files do not need
+    from karmada_pyscheduler.client.bindings_schema import DOCUMENTS
+
+    try:
+        found = live.read_bindings_version(plane)
+    except NoAnswerError as error:
+        return (f"which version of Karmada the control plane serves is not known: {error}; {_KNOWN}",)
+    if found == DEFAULT_RULES.decisions_of:
+        return ()
+    return (f"the control plane serves the bindings of Karmada {found} ({DOCUMENTS}); {_KNOWN}",)
+
+
+def check_fleet(expected: str, fingerprint: str, command: str) -> None:
+    """Check that the fleet is the one that ``--expect`` names, if it names one.
+
+    Raises:
+        NoAnswerError: It is another one.
+    """
+    if expected and (len(expected) < SHOWN or not fingerprint.startswith(expected)):
+        raise NoAnswerError(
+            f"--expect {expected}: the fleet is {fingerprint[:SHOWN]} by now; {command} again"
+        )
+
+
+def now() -> datetime:
+    """Return the time that an answer shows."""
+    return datetime.now(UTC)
+
+
+def progress_of_phases() -> Callable[[str, int, int], None]:
+    """Return what shows how much of a phase is done on standard error, nothing if that is no terminal."""
+    if not sys.stderr.isatty():
+        return lambda _phase, _done, _total: None
+
+    def draw(phase: str, done: int, total: int) -> None:
+        if done % max(1, total // 100) == 0 or done == total:
+            sys.stderr.write("\r\x1b[K" if done == total else f"\r{done}/{total} {phase}\x1b[K")
+            sys.stderr.flush()
+
+    return draw
+
+
+def progress_of_bindings() -> Callable[[int, int], None]:
+    """Return what shows how many bindings are done, as ``progress_of_phases`` does."""
+    return partial(progress_of_phases(), "bindings")

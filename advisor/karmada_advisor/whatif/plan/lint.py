@@ -1,0 +1,160 @@
+"""What is suspicious about a change: fields that Karmada does not know, selectors, schedulers, and names of deleted clusters.
+
+Only policies that the change creates or edits are looked at, and those that name a cluster which it deletes: what was wrong
+before is not the change's fault.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
+from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
+from karmada_advisor.state.model import SchedulerStatus
+from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.stored import part, policy_key
+from karmada_advisor.whatif.plan.deletions import deleted_clusters
+from karmada_advisor.whatif.plan.lint_placement import (
+    did_you_mean,
+    lint_names,
+    lint_placement,
+    named_clusters,
+)
+from karmada_advisor.whatif.plan.lint_selectors import Templates
+from karmada_advisor.whatif.plan.model import PlanWarning
+from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.plan.what_if import WhatIf
+from karmada_scheduler.api.names import FleetValues, nearest
+from karmada_scheduler.api.policy import PolicyKey
+
+
+def lint(what_if: WhatIf) -> Iterator[PlanWarning]:
+    """Yield the warnings of a change."""
+    inputs, after = what_if.inputs, what_if.inputs.draft.after
+    for manifest in inputs.draft.written:
+        yield from lint_written(manifest)
+    old, new = inputs.before.policies or {}, after.policies or {}
+    changed = [key for key in new if old.get(key) is not new[key]]
+    if changed:
+        values = FleetValues(each for each in what_if.after.clusters.values() if not each.deleting)
+        templates = Templates(after, inputs.templates_known)
+    for key in changed:
+        policy, name = read_policy(new[key]), f"{key.kind}/{key}"
+        yield from lint_clusters(policy, values)
+        yield from _scheduler(name, policy, inputs.schedulers)
+        yield from templates.lint(name, policy, what_if.derived, old.get(key))
+    yield from _naming_deleted(new, changed, deleted_clusters(what_if.changed_clusters))
+
+
+def lint_written(manifest: Manifest) -> Iterator[PlanWarning]:
+    """Yield the fields of a policy, as its user wrote it, that Karmada does not know, and values that it does not take."""
+    key = policy_key(manifest)
+    name = f"{key.kind}/{key}"
+    version = manifest.get("apiVersion")
+    if version != _API_VERSION:
+        yield PlanWarning(
+            "ApiVersionUnknown", name, "apiVersion", f"it is {version}, and Karmada serves {_API_VERSION}"
+        )
+    yield from _unknown(name, "", manifest, _TOP)
+    yield from _of_shape(name, "spec", part(manifest, "spec"), SPEC)
+
+
+def lint_clusters(policy: ClaimingPolicy, known: FleetValues) -> Iterator[PlanWarning]:
+    """Yield what a policy says about clusters and no cluster fits."""
+    name = f"{policy.key.kind}/{policy.key}"
+    yield from lint_placement(name, policy.placement, known)
+    suspended = part(policy.spec, "suspension", "dispatchingOnClusters").get("clusterNames")
+    yield from lint_names(name, "spec.suspension.dispatchingOnClusters.clusterNames", suspended, known)
+
+
+def _naming_deleted(
+    policies: Mapping[PolicyKey, Manifest], changed: Collection[PolicyKey], deleted: Collection[str]
+) -> Iterator[PlanWarning]:
+    """Yield the policies that name a cluster which the change deletes."""
+    if not deleted:
+        return
+    for key, manifest in policies.items():
+        if key in changed:
+            continue
+        for path, names in named_clusters(part(manifest, "spec", "placement")):
+            for gone in sorted({*deleted} & {*names}):
+                text = f"it names {gone}, which this change deletes"
+                yield PlanWarning("ClusterDeleted", f"{key.kind}/{key}", path, text)
+
+
+def _scheduler(name: str, policy: ClaimingPolicy, schedulers: Schedulers) -> Iterator[PlanWarning]:
+    found = schedulers.of(policy.scheduler_name)
+    if not found.decides:
+        code = "SchedulerUnknown" if found.status is SchedulerStatus.MISSING else "SchedulerDown"
+        text = f"nobody decides about its workloads: {found}"
+        yield PlanWarning(code, name, "spec.schedulerName", text, found.nearest)
+
+
+_INDEX: Final = re.compile(r"\[\d+\]")
+_TOP: Final = ("apiVersion", "kind", "metadata", "spec", "status")
+_API_VERSION: Final = "policy.karmada.io/v1alpha1"
+
+_VALUES: Final[Mapping[str, tuple[str, ...]]] = {
+    "spec.activationPreference": ("Lazy",),
+    "spec.conflictResolution": ("Abort", "Overwrite"),
+    "spec.preemption": ("Always", "Never"),
+    "spec.failover.application.purgeMode": ("Directly", "Gracefully", "Never", "Immediately", "Graciously"),
+    "spec.failover.cluster.purgeMode": ("Directly", "Gracefully"),
+    "spec.placement.replicaScheduling.replicaDivisionPreference": ("Aggregated", "Weighted"),
+    "spec.placement.replicaScheduling.replicaSchedulingType": ("Duplicated", "Divided"),
+    "spec.placement.replicaScheduling.weightPreference.dynamicWeight": ("AvailableReplicas",),
+    "spec.placement.spreadConstraints[].spreadByField": ("cluster", "region", "zone", "provider"),
+    "spec.schedulePriority.priorityClassSource": ("KubePriorityClass",),
+}
+"""The values that the API server takes.
+
+Source: karmada v1.18.2 charts/karmada/_crds/bases/policy/policy.karmada.io_propagationpolicies.yaml.
+"""
+
+
+def _unknown(name: str, path: str, value: Manifest, fields: Iterable[str]) -> Iterator[PlanWarning]:
+    known = list(fields)
+    for field in value:
+        if field not in known:
+            elsewhere = [other for other in _PATHS if other.rpartition(".")[2] == field]
+            near = min(elsewhere, key=len) if elsewhere else nearest(str(field), known)
+            where = f"{path}.{field}".lstrip(".")
+            text = did_you_mean("Karmada 1.18 has no such field, and the API server drops it", near)
+            yield PlanWarning("FieldUnknown", name, where, text, near)
+
+
+def _paths(path: str, fields: Fields) -> Iterator[str]:
+    """Yield the paths of all fields of a policy; those of the objects of a list without their places."""
+    for field, shape in fields.items():
+        yield f"{path}.{field}"
+        if isinstance(shape, Object | ClaimObjects):
+            yield from _paths(f"{path}.{field}", shape.fields)
+
+
+_PATHS: Final = tuple(_paths("spec", SPEC))
+
+
+def _of_shape(name: str, path: str, value: Manifest, fields: Fields) -> Iterator[PlanWarning]:
+    yield from _unknown(name, path, value, fields)
+    for field, shape in fields.items():
+        found, inner = value.get(field), f"{path}.{field}"
+        if isinstance(shape, Object):
+            if isinstance(found, Mapping):
+                yield from _of_shape(name, inner, found, shape.fields)
+        elif isinstance(shape, ClaimObjects):
+            for index, each in enumerate(found if isinstance(found, list) else ()):
+                if isinstance(each, Mapping):
+                    yield from _of_shape(name, f"{inner}[{index}]", each, shape.fields)
+        else:
+            yield from _value(name, inner, found)
+
+
+def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
+    taken = _VALUES.get(_INDEX.sub("[]", path))
+    if taken is None or not value or value in taken:
+        return
+    near = nearest(str(value).capitalize(), taken)
+    text = f"it is {value}, and the API server takes {', '.join(taken)} only"
+    yield PlanWarning("ValueUnknown", name, path, text, near)

@@ -1,0 +1,87 @@
+"""What the replicas that start ask of the clusters, summed over the whole plan."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from karmada_advisor.explain.amounts import request_of, units
+from karmada_advisor.whatif.plan.capacity_model import ClusterLoad, Demand
+from karmada_advisor.whatif.plan.decide import PlannedDecision
+from karmada_advisor.whatif.plan.effects import Comparison, differences
+from karmada_scheduler.api.binding import BindingKey, BindingSpec
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.framework.snapshot import Snapshot
+
+CPU: Final = "cpu"
+PODS: Final = "pods"
+_FIRST: Final = {CPU: 0, "memory": 1, PODS: 3}
+
+
+def loads_after(
+    comparisons: Mapping[BindingKey, Comparison],
+    snapshot: Snapshot,
+    outcomes: Mapping[BindingKey, PlannedDecision],
+) -> tuple[ClusterLoad, ...]:
+    """Return what clusters get if some decisions take effect and all other bindings stay where they are.
+
+    Only the clusters whose replicas change are there, the most overcommitted first.
+    """
+    before, changes, starts = Counter[str](), Counter[str](), Counter[str]()
+    asked: dict[str, Counter[str]] = {}
+    for key, each in comparisons.items():
+        for target in each.before:
+            before[target.name] += target.replicas
+        outcome = outcomes.get(key)
+        if outcome is None or each.new is None:
+            continue
+        amounts = requests(each.new.spec)
+        for name, more in differences(each.before, outcome.targets).items():
+            changes[name] += more
+            if more > 0:
+                starts[name] += more
+                asked.setdefault(name, Counter()).update(
+                    {resource: more * amount for resource, amount in amounts.items()}
+                )
+    loads = []
+    for name in sorted(changes):
+        if changes[name] or name in starts:
+            demands = tuple(_demands(snapshot.get(name), asked.get(name, {})))
+            over = tuple(each.resource for each in demands if each.is_over)
+            after = before[name] + changes[name]
+            loads.append(ClusterLoad(name, before[name], after, starts[name], demands, over))
+    return tuple(sorted(loads, key=_urgency))
+
+
+def _demands(cluster: Cluster | None, asked: Mapping[str, int]) -> Iterator[Demand]:
+    for resource in sorted(asked, key=lambda each: (_FIRST.get(each, 2), each)):
+        yield Demand(resource, in_cores(resource, asked[resource]), _free(cluster, resource))
+
+
+def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:
+    shares = [each.asked / each.free for each in load.demands if each.free is not None and each.free > 0]
+    return not load.over, -max(shares, default=0.0), -load.starts, load.name
+
+
+def requests(spec: BindingSpec) -> dict[str, int]:
+    """Return what one replica requests, or one set of components: cpu in thousandths, other resources in whole units."""
+    if not spec.components:
+        return {PODS: 1, **{name: units(name, amount) for name, amount in request_of(spec).items()}}
+    found = Counter({PODS: sum(each.replicas for each in spec.components)})
+    for component in spec.components:
+        for name, amount in request_of(component).items():
+            found[name] += component.replicas * units(name, amount)
+    return found
+
+
+def in_cores(resource: str, units: int) -> float:
+    """Return an amount in the units of a plan: cpu in cores instead of thousandths."""
+    return units / 1000 if resource == CPU else units
+
+
+def _free(cluster: Cluster | None, resource: str) -> float | None:
+    summary = cluster.resource_summary if cluster is not None else None
+    if summary is None or resource not in summary.allocatable:
+        return None
+    return in_cores(resource, units(resource, summary.left(resource)))

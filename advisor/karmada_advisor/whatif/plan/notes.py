@@ -1,0 +1,158 @@
+"""What the reader of a plan should know besides."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.state.quota import Quota
+from karmada_advisor.whatif.plan import deletions
+from karmada_advisor.whatif.plan.attached import attached_notes
+from karmada_advisor.whatif.plan.capacity_model import Capacity
+from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
+from karmada_advisor.whatif.plan.decide import HeldMove
+from karmada_advisor.whatif.plan.effects import Comparison, replicas
+from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
+from karmada_advisor.whatif.plan.what_if import WhatIf
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+
+
+def _when_lost(what_if: WhatIf) -> Iterator[str]:
+    """Yield when the bindings of a deleted cluster move, and whether they would if it only were not ready.
+
+    A cluster that is not ready gets a NoSchedule taint. That evicts nothing, but it is a change of the cluster, and bindings
+    that are decided upon each such change choose their regions again, also those that are not on it.
+    """
+    names = deletions.deleted_clusters(what_if.changed_clusters)
+    if not names:
+        return
+    text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
+    choosing = sum(
+        1 for each in what_if.comparisons.values() if each.old is not None and _chooses_regions(each.old)
+    )
+    if choosing:
+        count = counted(choosing, "binding")
+        yield (
+            f"{text}; {names[0]} being not ready evicts nothing by itself, but {count} with a region constraint may move "
+            f"(plan --taint {names[0]}={NOT_READY}:NoSchedule)"
+        )
+    else:
+        yield f"{text}; {names[0]} being not ready moves nothing by itself"
+
+
+def _chooses_regions(binding: Binding) -> bool:
+    """Return whether a binding is decided upon each change of a cluster that it matches, and is spread by region."""
+    placement = binding.spec.placement
+    if placement is None or not (placement.is_duplicated or not binding.spec.replicas):
+        return False
+    return any(each.spread_by_field == "region" for each in placement.spread_constraints)
+
+
+def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
+    """Yield the limits of plans that matter to this one."""
+    inputs, every = what_if.inputs, what_if.comparisons.values()
+    if inputs.no_quotas and any(
+        each.effect in {Effect.MOVED, Effect.PLACED} and replicas(each.after) > replicas(each.before)
+        for each in every
+    ):
+        yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    unsure = [each for each, is_sure in quotas.items() if not is_sure]
+    if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):
+        yield (
+            f"quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement, which the status of "
+            f"{', '.join(map(str, unsure))} does not tell"
+        )
+    rules = inputs.rules_after
+    if rules.accounts and capacity:
+        yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"
+    if rules.frameworks.has_own_plugins and any(each.decided is not None for each in every):
+        yield "Reserve, Permit, PreBind, Bind and PostBind plugins and extenders are not called"
+    if rules.frameworks.all_missing:
+        yield (
+            f"plugins of the running scheduler are not asked, because their code is not here: {', '.join(rules.frameworks.all_missing)} "
+            "(--current-plugin-dir)"
+        )
+    if any(
+        each.decided is not None and each.new is not None and rules.of(each.new) is not rules
+        for each in every
+    ):
+        yield f"bindings of {DEFAULT_SCHEDULER_NAME} are decided by the rules of a stock karmada-scheduler"
+    if inputs.schedulers.problem and inputs.is_live:
+        yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
+
+
+def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
+    """Yield what the plan does not know, and what stays although that may surprise.
+
+    Args:
+        what_if: After ``decide``.
+        quotas: What ``decide`` has returned.
+        capacity: What the plan asks of clusters.
+    """
+    inputs, every = what_if.inputs, what_if.comparisons.values()
+    yield from inputs.more_notes
+    yield from inputs.draft.notes
+    yield from what_if.derived.notes
+    yield from held_notes(every)
+    yield from attached_notes(what_if)
+    for effect in ("NoSchedule", "NoExecute"):
+        for name, taints in deletions.new_taints(what_if.changed_clusters, effect).items():
+            kept = [
+                each
+                for each in every
+                if each.new is not None
+                and any(target.name == name for target in each.after)
+                and not deletions.tolerates(each.new, taints)
+            ]
+            if kept:
+                yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"
+            if kept and effect == "NoExecute" and not inputs.evicts:
+                yield (
+                    f"Karmada evicts them from {name} only with --enable-no-execute-taint-eviction "
+                    "(give it here as well to see what moves then)"
+                )
+    yield from _when_lost(what_if)
+    yield from _limits(what_if, quotas, capacity)
+    gated = sum(1 for each in every if each.decided is not None and each.decided.reason == "Gated")
+    if gated:
+        yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
+
+
+def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
+    """Yield how many moves each plugin holds, and how long that takes if as many are let through each time as now."""
+    held: dict[str, list[HeldMove]] = defaultdict(list)
+    moved = graceful = 0
+    for each in every:
+        effect, decided = each.effect, each.decided
+        if decided is None:
+            continue
+        if effect is Effect.HELD and each.hold is None and decided.held is not None:
+            held[decided.held.plugin].append(decided.held)
+        elif effect is Effect.MOVED:
+            moved += 1
+            graceful += bool(decided.graceful)
+    if graceful:
+        text = f"{graceful:,} of {counted(moved, 'move')} {'is' if graceful == 1 else 'are'} graceful"
+        yield f"{text}: Karmada keeps the old copies until the new ones are healthy"
+    for plugin, moves in sorted(held.items()):
+        text = f"{plugin} holds {len(moves):,} of {counted(len(moves) + moved, 'move')}"
+        pause = max(each.retry_after for each in moves)
+        if not pause:
+            yield f"{text}: {moves[0].reason}"
+        elif not moved:
+            yield f"{text} for {_time(pause)} at least: {moves[0].reason}"
+        else:
+            rest = math.ceil(len(moves) / moved) * pause
+            yield f"{text}, the last for some {_time(rest)}: {moves[0].reason}"
+
+
+def _time(seconds: float) -> str:
+    minutes = math.ceil(seconds / 60)
+    if seconds < 60:
+        return f"{math.ceil(seconds)} s"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min"
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"

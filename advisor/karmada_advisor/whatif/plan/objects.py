@@ -1,0 +1,107 @@
+"""The objects that a plan reads and changes, as manifests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from karmada_advisor.claims.template import TemplateKey
+from karmada_advisor.state.stored import binding_key, part, policy_key, text_of
+from karmada_scheduler.api.binding import KINDS, BindingKey
+from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
+from karmada_scheduler.structs import Struct, field
+
+Manifest = Mapping[str, Any]
+
+
+class UnversionedTemplateKey(NamedTuple):
+    """A resource template; the versions of an API group are one."""
+
+    group: str
+    kind: str
+    namespace: str
+    name: str
+
+    def __str__(self) -> str:
+        return "/".join(part for part in (self.kind, self.namespace, self.name) if part)
+
+
+def unversioned(key: TemplateKey) -> UnversionedTemplateKey:
+    """Return the key of a template without the version of its API."""
+    return UnversionedTemplateKey(group_of(key.api_version), key.kind, key.namespace, key.name)
+
+
+def template_key(manifest: Manifest) -> UnversionedTemplateKey:
+    """Return the key of a resource template."""
+    metadata = part(manifest, "metadata")
+    version, kind = text_of(manifest, "apiVersion"), text_of(manifest, "kind")
+    namespace = str(metadata.get("namespace") or "")
+    return UnversionedTemplateKey(group_of(version), kind, namespace, str(metadata.get("name") or ""))
+
+
+def resource_key(binding: Manifest) -> UnversionedTemplateKey:
+    """Return the key of the template that a binding propagates."""
+    resource = part(binding, "spec", "resource")
+    names = (str(resource.get(name) or "") for name in ("kind", "namespace", "name"))
+    return UnversionedTemplateKey(group_of(str(resource.get("apiVersion") or "")), *names)
+
+
+def group_of(api_version: str) -> str:
+    """Return the group of an apiVersion, "" for the core group."""
+    return api_version.partition("/")[0] if "/" in api_version else ""
+
+
+class PlanObjects(Struct):
+    """The objects of a control plane.
+
+    Attributes:
+        clusters: By name.
+        bindings: By key.
+        policies: By key; None if they were not read.
+        templates: By key; as far as they were read.
+        metadata_only: The templates of which only the metadata were read.
+    """
+
+    clusters: dict[str, Manifest] = field(default_factory=dict)
+    bindings: dict[BindingKey, Manifest] = field(default_factory=dict)
+    policies: dict[PolicyKey, Manifest] | None = None
+    templates: dict[UnversionedTemplateKey, Manifest] = field(default_factory=dict)
+    metadata_only: set[UnversionedTemplateKey] = field(default_factory=set)
+
+    def copy(self) -> PlanObjects:
+        """Return a copy whose objects can be replaced; the manifests are shared."""
+        policies = None if self.policies is None else dict(self.policies)
+        return PlanObjects(
+            dict(self.clusters),
+            dict(self.bindings),
+            policies,
+            dict(self.templates),
+            set(self.metadata_only),
+        )
+
+    @classmethod
+    def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> PlanObjects:
+        """Return objects from manifests of any kind; of two with one name, the first counts."""
+        found = cls(policies={} if has_policies else None)
+        for each in manifests:
+            found.add(each)
+        return found
+
+    def add(self, manifest: Manifest) -> None:
+        """Add an object; of two with one name, the first counts."""
+        objects, key = self.place_of(manifest)
+        objects.setdefault(key, manifest)
+
+    def place_of(self, manifest: Manifest) -> tuple[dict[Any, Manifest], Any]:
+        """Return the objects to which one belongs by its kind, and its key among them."""
+        kind = text_of(manifest, "kind")
+        if kind == CLUSTER:
+            return self.clusters, text_of(manifest, "metadata", "name")
+        if kind in KINDS:
+            return self.bindings, binding_key(manifest)
+        if kind in ID_LABELS:
+            if self.policies is None:
+                self.policies = {}
+            return self.policies, policy_key(manifest)
+        return self.templates, template_key(manifest)

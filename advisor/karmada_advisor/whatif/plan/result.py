@@ -1,0 +1,299 @@
+"""The plan of a change as data, from the bindings on both sides."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.inputs import rebalanced
+from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.state.model import Target
+from karmada_advisor.whatif.plan import deletions, failures
+from karmada_advisor.whatif.plan.capacity_model import Capacity
+from karmada_advisor.whatif.plan.change_model import ChangeShown
+from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide
+from karmada_advisor.whatif.plan.derive import Derived
+from karmada_advisor.whatif.plan.effects import Comparison, Shift, cannot_start, out_of_service, targets
+from karmada_advisor.whatif.plan.fingerprint import SHOWN, fingerprint
+from karmada_advisor.whatif.plan.inputs import PlanInputs
+from karmada_advisor.whatif.plan.lint import lint
+from karmada_advisor.whatif.plan.load import loads_after
+from karmada_advisor.whatif.plan.model import (
+    CANNOT_START,
+    CLASSES,
+    PENDING,
+    BindingPlan,
+    BlockedDeletion,
+    ClaimChange,
+    Drift,
+    Effect,
+    Held,
+    Later,
+    Plan,
+    Totals,
+)
+from karmada_advisor.whatif.plan.notes import notes
+from karmada_advisor.whatif.plan.what_if import AT_ONCE, WhatIf
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
+
+BURST: Final = "burst"
+ACCOUNTED: Final = "accounted"
+MOST_IN_ORDER: Final = 2_000_000
+"""Decisions times clusters up to which the other capacity mode is computed: its decisions share no cached order."""
+
+_PLACING: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.UNPLACED})
+
+
+def make_plan(inputs: PlanInputs) -> Plan:
+    """Return what a change does.
+
+    Raises:
+        ChangeError: An object cannot be read after the change.
+    """
+    what_if = WhatIf(inputs)
+    quotas = what_if.decide()
+    derived, comparisons = what_if.derived, what_if.comparisons
+    side = what_if.side_after()  # filter results are in the caches, so that another snapshot costs little
+    groups = (
+        *failures.grouped(_failing(comparisons), side, derived.policies),
+        *failures.held(comparisons),
+    )
+    capacity = tuple(_capacity(what_if, side.snapshot))
+    blocked = tuple(deletions.blocked(comparisons, what_if.changed_clusters, side))
+    plans = [
+        binding_plan(key, each, derived, cannot_start(each, side.snapshot))
+        for key, each in comparisons.items()
+    ]
+    counts = Counter(dict.fromkeys(CLASSES, 0))
+    counts.update(each.effect.value for each in plans)
+    counts[CANNOT_START] = sum(bool(plan.cannot_start) for plan in plans)
+    counts[PENDING] = sum(map(_is_pending, comparisons.values()))
+    counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
+    hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
+    return Plan(
+        Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, hashed[:SHOWN]),
+        hashed,
+        (*_shown(inputs.draft.shown, blocked), *inputs.rule_changes),
+        len(inputs.before.clusters),
+        len(plans),
+        dict(counts),
+        None if what_if.changed_clusters or what_if.restarts else _not_derived(what_if, plans),
+        _after_rebalance(plans, counts),
+        _totals(
+            (each, Shift(each.stops, each.starts, each.entirely)) for each in plans if each.effect in _PLACING
+        ),
+        _totals(
+            (plan, each.shift_to(each.later.targets))
+            for plan, each in zip(plans, comparisons.values(), strict=True)
+            if plan.later is not None and each.later is not None and not each.later.error
+        ),
+        tuple(
+            each
+            for each in plans
+            if each.effect is not Effect.UNCHANGED or each.claim is not ClaimChange.KEPT
+        ),
+        groups,
+        capacity,
+        loads_after(comparisons, side.snapshot, _latent(comparisons)),
+        blocked,
+        tuple(lint(what_if)),
+        tuple(_drift(comparisons)) if inputs.with_drift else None,
+        (*_waiting(plans, side.snapshot), *notes(what_if, quotas, capacity)),
+    )
+
+
+def _is_pending(each: Comparison) -> bool:
+    """Return whether a binding has a placement, and no cluster before and after the change."""
+    has_placement = each.new is not None and each.new.spec.placement is not None
+    return each.effect is Effect.UNCHANGED and has_placement and not each.after
+
+
+def _not_derived(what_if: WhatIf, plans: Iterable[BindingPlan]) -> int:
+    """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
+    return sum(
+        plan.effect is Effect.UNCHANGED and not each.is_spec_changed and key not in what_if.derived.concerned
+        for (key, each), plan in zip(what_if.comparisons.items(), plans, strict=True)
+    )
+
+
+def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -> Iterator[ChangeShown]:
+    """Yield the parts of the change; a deleted cluster that stays is not gone."""
+    staying = {each.object for each in blocked}
+    for each in changes:
+        is_staying = each.sign == "-" and each.object in staying
+        yield replace(each, text=each.text.replace("is gone", "stays Terminating")) if is_staying else each
+
+
+def binding_plan(
+    key: BindingKey, each: Comparison, derived: Derived, waiting: tuple[Target, ...] = ()
+) -> BindingPlan:
+    """Return what a change does to one binding; ``waiting`` is what it assigns and cannot start."""
+    effect = each.effect
+    claim = derived.claims.get(key, ClaimChange.KEPT)
+    if effect is Effect.UNCHANGED and key in derived.deferred:
+        effect = Effect.DEFERRED
+    spec = (each.new or each.old or Binding(key)).spec
+    moved = each.shift_to(each.after)
+    acts = effect not in {Effect.UNCHANGED, Effect.DEFERRED, Effect.LATENT}
+    waiting = waiting if effect in _PLACING else ()
+    decided = each.decided
+    return BindingPlan(
+        key.kind,
+        key.namespace,
+        key.name,
+        effect,
+        claim,
+        derived.policies.get(key),
+        spec.replicas,
+        targets(each.before),
+        targets(each.after),
+        decided.type.value if decided is not None else "Avoid",
+        _when(effect, each),
+        moved.stops if acts else 0,
+        moved.starts - sum(target.replicas for target in waiting) if acts else 0,
+        moved.entirely if acts else False,
+        decided.error if decided is not None else "",
+        Later(targets(each.later.targets), each.later.error)
+        if effect is Effect.LATENT and each.later is not None
+        else None,
+        _held(each) if effect in {Effect.HELD, Effect.UNDECIDED, Effect.NOT_JUDGED} else None,
+        decided.graceful if acts and decided is not None and each.hold is None else (),
+        derived.policies_before.get(key),
+        waiting,
+    )
+
+
+def _held(each: Comparison) -> Held | None:
+    if each.hold is not None:
+        wanted = targets(each.wanted) if each.is_known else ()
+        return Held("", each.hold.text, wanted, 0.0, each.hold.by)
+    found = each.decided.held if each.decided is not None else None
+    if found is None:
+        return None
+    return Held(found.plugin, found.reason, targets(found.targets), found.retry_after)
+
+
+def _when(effect: Effect, each: Comparison) -> str:
+    match effect:
+        case Effect.UNCHANGED:
+            return ""
+        case Effect.DEFERRED:
+            return "when the template changes"
+        case Effect.LATENT:
+            return "at the next rebalance"
+        case Effect.DELETED:
+            return AT_ONCE
+        case _:
+            return each.when
+
+
+def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) -> dict[str, int]:
+    failing = sum(1 for each in plans if each.later is not None and each.later.error)
+    moved = counts[Effect.LATENT.value] - failing
+    return {
+        "unchanged": counts[Effect.UNCHANGED.value],
+        "moved": moved,
+        "stuck": counts[Effect.STUCK.value] + failing,
+    }
+
+
+def _totals(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
+    stops = starts = entirely = without = 0
+    for each, moved in moves:
+        stops += moved.stops
+        starts += moved.starts
+        entirely += moved.entirely and each.replicas > 0
+        without += not each.replicas
+    return Totals(stops, starts, entirely, without)
+
+
+def _waiting(plans: Iterable[BindingPlan], snapshot: Snapshot) -> Iterator[str]:
+    """Yield which clusters cannot start what is assigned to them, and how much that is."""
+    found: dict[str, list[int]] = {}
+    for plan in plans:
+        for target in plan.cannot_start:
+            found.setdefault(target.name, []).append(target.replicas)
+    for name, counts in sorted(found.items()):
+        what = counted(sum(counts), "replica") if any(counts) else counted(len(counts), "copy", "copies")
+        yield f"{name} is {out_of_service(snapshot.get(name))}: {what} would be assigned to it and cannot start"
+
+
+def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
+    for key, each in every.items():
+        found = each.unchanged_side
+        if each.has_drift and found is not None:
+            yield Drift(*key, targets(each.before), targets(found.targets), found.error)
+
+
+def _failing(comparisons: Mapping[BindingKey, Comparison]) -> Iterator[failures.Failing]:
+    for key, each in comparisons.items():
+        effect = each.effect
+        if each.new is None:
+            continue
+        if effect in {Effect.STUCK, Effect.UNPLACED} and each.decided is not None and each.decided.error:
+            yield key, effect, each.new, each.decided
+        elif effect is Effect.LATENT and each.later is not None and each.later.error:
+            yield key, effect, rebalanced(each.new), each.later
+
+
+def _latent(comparisons: Mapping[BindingKey, Comparison]) -> dict[BindingKey, PlannedDecision]:
+    return {
+        key: each.later
+        for key, each in comparisons.items()
+        if each.effect is Effect.LATENT and each.later is not None and not each.later.error
+    }
+
+
+def _capacity(what_if: WhatIf, snapshot: Snapshot) -> Iterator[Capacity]:
+    """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
+    inputs, comparisons = what_if.inputs, what_if.comparisons
+    moving = {key: each for key, each in comparisons.items() if each.effect in _PLACING}
+    if not moving:
+        return
+    rules = inputs.rules_after
+    decided = {key: each.decided for key, each in moving.items() if each.decided is not None}
+    configured = _mode(rules, snapshot, comparisons, decided, is_configured=True)
+    if not configured.clusters:
+        return
+    yield configured
+    is_wanted = rules.accounts or bool(configured.overcommitted)
+    if inputs.other_mode is None or not is_wanted:
+        return
+    if len(decided) * len(snapshot) > MOST_IN_ORDER and not rules.accounts:
+        return
+    other = inputs.other_mode()
+    side = PlanSide(other, snapshot, what_if.after.bindings.values())
+    bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
+    types = {key: outcome.type for key, outcome in decided.items()}
+    progress = partial(inputs.progress, "in the other capacity mode")
+    again = {
+        binding.key: outcome
+        for binding, outcome in side.outcomes(bindings, types, progress)
+        if outcome is not None
+    }
+    yield _mode(other, snapshot, comparisons, again, is_configured=False)
+
+
+def _mode(
+    rules: DryRun,
+    snapshot: Snapshot,
+    comparisons: Mapping[BindingKey, Comparison],
+    decided: Mapping[BindingKey, PlannedDecision],
+    *,
+    is_configured: bool,
+) -> Capacity:
+    clusters = loads_after(comparisons, snapshot, decided)
+    return Capacity(
+        ACCOUNTED if rules.accounts else BURST,
+        is_configured,
+        clusters,
+        tuple(each.name for each in clusters if each.over),
+        sum(not each.error for each in decided.values()),
+        sum(bool(each.error) for each in decided.values()),
+    )

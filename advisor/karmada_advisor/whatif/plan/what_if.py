@@ -1,0 +1,269 @@
+"""Decides about bindings before and after a change, as the scheduler would."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from functools import partial
+from typing import Final, NamedTuple
+
+from karmada_advisor.state.copies import preserves
+from karmada_advisor.state.quota import Quota
+from karmada_advisor.state.stored import condition_of
+from karmada_advisor.whatif.plan import deletions, holds
+from karmada_advisor.whatif.plan.decide import PlanSide
+from karmada_advisor.whatif.plan.derive import derive
+from karmada_advisor.whatif.plan.effects import Comparison, same
+from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, changed_clusters, known_after, known_of
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.cluster_changes import ClusterChanges
+from karmada_scheduler.core.condition import NO_CLUSTER_FIT
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+
+AT_ONCE: Final = "at once"
+AT_RETRY: Final = "at the next retry"
+AFTER_EVICTION: Final = "after eviction"
+AT_RESTART: Final = "when the scheduler restarts"
+
+
+class WrittenChange(NamedTuple):
+    """The objects after a change, once its decisions are written.
+
+    Attributes:
+        objects: With what the scheduler writes.
+        known: The same as values.
+        decisions: All that were made, also those that are only compared.
+    """
+
+    objects: PlanObjects
+    known: Known
+    decisions: Sequence[Decision]
+
+
+class WhatIf:
+    """What a change does: the objects before it and after it, and the decisions about bindings on both sides.
+
+    Attributes:
+        inputs: What the plan reads.
+        derived: What follows from the change of policies and templates.
+        before: The objects before the change as values.
+        after: The same after it.
+        changed_clusters: The clusters that differ, by name.
+        restarts: Whether the configuration changes.
+        comparisons: The bindings on both sides.
+        sides: After the change, and before it; empty until ``decide``.
+    """
+
+    def __init__(self, inputs: PlanInputs, *, remembers: bool = False) -> None:
+        """Derive the bindings after the change.
+
+        Args:
+            inputs: What the plan reads.
+            remembers: Whether the sides keep their decisions, as ``step`` needs it.
+
+        Raises:
+            ChangeError: An object cannot be read after the change, or Karmada would refuse it.
+        """
+        self.inputs = inputs
+        self._remembers = remembers
+        self.sides: tuple[PlanSide, ...] = ()
+        after = inputs.draft.after
+        self.derived = derive(inputs.before, after, inputs.detector)
+        self.before = inputs.known or known_of(inputs.before)
+        self.after = known_after(self.before, inputs.before, after)
+        self.changed_clusters = changed_clusters(self.before, self.after)
+        self._gaining = {
+            name for name, (_, new) in self.changed_clusters.items() if new is not None and not new.deleting
+        }
+        self.restarts = inputs.rules is not inputs.rules_after
+        self._log = ChangeLog()
+        self._types: dict[BindingKey, ScheduleType] = {}
+        self.comparisons = dict(self._comparisons())
+
+    def decide(self) -> Mapping[Quota, bool]:
+        """Decide on both sides into ``comparisons``; return the quotas that Karmada enforces, and whether that is sure."""
+        after = self.side_after()
+        self._decide_after(after)
+        before = self._side(self.inputs.rules, self.before)
+        self._decide_before(before)
+        self.sides = after, before
+        quotas = holds.enforced(self.inputs.quotas or (), self.before.bindings.values())
+        if quotas:
+            holds.charge(self.comparisons.values(), [*quotas])
+        return quotas
+
+    def manifest_of(self, key: BindingKey) -> Manifest:
+        """Return a binding as it is after the change; as before it, if it is gone."""
+        after = self.inputs.draft.after.bindings
+        return after[key] if key in after else self.inputs.before.bindings[key]
+
+    def side_after(self) -> PlanSide:
+        """Return the bindings after the change, as plugins then see them."""
+        return self._side(self.inputs.rules_after, self.after)
+
+    def _side(self, rules: DryRun, objects: Known) -> PlanSide:
+        bindings = objects.bindings.values()
+        return PlanSide(rules, self._snapshot(objects), bindings, remembers=self._remembers)
+
+    def step(self, at: datetime) -> WrittenChange:
+        """Decide what the change causes, and write it.
+
+        A cluster that the change deletes is gone once no binding is on it.
+
+        Args:
+            at: The time of the decisions.
+        """
+        self.decide()
+        written, after = self.sides[0].written, self.inputs.draft.after.copy()
+        bindings = dict(self.after.bindings)
+        for key, each in self.comparisons.items():
+            decision = written.get(key) if each.hold is None else None  # what is held does not take effect
+            if each.new is None:
+                continue
+            stored = each.new if decision is None else as_written(each.new, decision, at)
+            if stored is not bindings[key]:
+                bindings[key] = stored
+                after.bindings[key] = manifest_as_written(after.bindings[key], stored)
+        clusters = dict(self.after.clusters)
+        used = {target.name for each in bindings.values() for target in each.spec.clusters}
+        for name, cluster in self.after.clusters.items():
+            if cluster.deleting and name not in used:
+                del clusters[name], after.clusters[name]
+        decisions = [decision for side in self.sides for decision in side.decisions]
+        return WrittenChange(after, Known(clusters, bindings), decisions)
+
+    def _snapshot(self, objects: Known) -> Snapshot:
+        """Return a snapshot; all share a log of changes, so that caches filter only changed clusters again."""
+        for name in self.changed_clusters:
+            self._log.append(name)
+        return Snapshot.of(objects.clusters.values(), log=self._log)
+
+    def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
+        before, after = self.before.bindings, self.after.bindings
+        taints = deletions.new_taints(self.changed_clusters) if self.inputs.evicts else {}
+        hold_of = holds.stored_holds(
+            self.inputs.schedulers,
+            self.inputs.rules_after.frameworks,
+            knows_quotas=self.inputs.quotas is not None,
+            knows_rules=self.inputs.rules_after.knows,
+        )
+        for key in {**before, **after}:
+            old, new = before.get(key), after.get(key)
+            kept = preserves(self.manifest_of(key))
+            found = Comparison(old, new, is_spec_changed=old is not new, preserves=kept)
+            found.hold_before = None if old is None else hold_of(old)
+            found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
+            if new is not None and found.hold is None and old is not new and old is not None:
+                found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
+            found.is_known = new is None or self.inputs.rules_after.knows(new)
+            if new is not None and taints:
+                found.new = deletions.evicted(new, taints)
+                found.when = AFTER_EVICTION if found.new is not new else ""
+            yield key, found
+
+    # --- after the change ---
+
+    def _decide_after(self, side: PlanSide) -> None:
+        """Make the decisions that the change causes, and those of a rebalance that it may concern."""
+        changes = ClusterChanges()
+        for old, new in self.changed_clusters.values():
+            changes.add(old, new)
+        assigned: list[Binding] = []
+        for key, each in self.comparisons.items():
+            if each.new is None or each.new.deleting or each.new.spec.placement is None:
+                continue
+            each.when = each.when or self._when(each.old, each.new, changes)
+            if not each.is_known:
+                continue
+            self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
+            if each.hold is None:
+                assigned.append(each.new)
+            else:  # what it would get; no other decision sees it
+                each.decided = side.make_if_asked(each.new, self._types[key])
+        progress = partial(self.inputs.progress, "after the change")
+        for binding, outcome in side.outcomes(assigned, self._types, progress):
+            comparison = self.comparisons[binding.key]
+            comparison.decided = outcome
+            self._rebalance_after(side, binding, comparison)
+
+    def _when(self, old: Binding | None, new: Binding, changes: ClusterChanges) -> str:
+        """Return when the scheduler looks at a binding, "" if it does not: the rules of its informer.
+
+        Args:
+            old: The binding before the change, None if there was none.
+            new: The binding after the change; this scheduler is responsible for it.
+            changes: The changed clusters.
+        """
+        if changes and changes.concerns(new):
+            return AT_ONCE
+        if not self._is_claimed(new):
+            return ""
+        if old is None or old.generation != new.generation or old.labels != new.labels:
+            return AT_ONCE
+        if new.key in self.derived.concerned:
+            return AT_ONCE
+        if self.restarts:
+            return AT_RESTART
+        return AT_RETRY if _is_retried(new) else ""
+
+    def _is_claimed(self, binding: Binding) -> bool:
+        """Return whether events of a binding concern the scheduler; where policies were not read, all count as claimed."""
+        return self.inputs.before.policies is None or requeue_rules.is_claimed(binding)
+
+    def _rebalance_after(self, side: PlanSide, binding: Binding, each: Comparison) -> None:
+        """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
+        if not self._may_be_latent(each, binding, side):
+            return
+        later = side.rebalanced(binding)
+        if (
+            each.is_spec_changed
+            or self.restarts
+            or later.error
+            or any(target.name in self._gaining for target in (*later.targets, *each.before))
+        ):
+            each.later = later
+
+    def _may_be_latent(self, each: Comparison, new: Binding, side: PlanSide) -> bool:
+        if not each.before or each.old is None or each.differs or new.key in self.derived.deferred:
+            return False
+        if each.is_spec_changed or self.restarts:
+            return True
+        if not self._gaining:
+            return False
+        return any(target.name in self._gaining for target in each.before) or side.passes(new, self._gaining)
+
+    # --- before the change ---
+
+    def _decide_before(self, side: PlanSide) -> None:
+        """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
+        bindings: list[Binding] = []
+        rebalanced_too: set[BindingKey] = set()
+        for key, each in self.comparisons.items():
+            if each.old is None or not side.rules.may_decide(each.old):
+                continue
+            asks = self._is_claimed(each.old) and (self.inputs.with_drift or each.differs)
+            self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
+            if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
+                rebalanced_too.add(key)
+            if each.hold_before is not None:
+                each.unchanged_side = side.make_if_asked(each.old, self._types[key])
+            elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
+                bindings.append(each.old)
+        progress = partial(self.inputs.progress, "without the change")
+        for binding, outcome in side.outcomes(bindings, self._types, progress):
+            comparison = self.comparisons[binding.key]
+            comparison.unchanged_side = outcome
+            if binding.key in rebalanced_too:
+                comparison.later_unchanged = side.rebalanced(binding)
+
+
+def _is_retried(binding: Binding) -> bool:
+    """Return whether the scheduler tries again without an event: its last attempt failed, and not by the filters."""
+    condition = condition_of(binding)
+    return condition.status == "False" and condition.reason != NO_CLUSTER_FIT

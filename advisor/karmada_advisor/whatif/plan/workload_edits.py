@@ -1,0 +1,186 @@
+"""Changes of workloads: their replicas, and requests to schedule them again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from typing import Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.state.stored import mappings, part, text_of, value_at
+from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
+from karmada_advisor.whatif.plan.objects import Manifest, UnversionedTemplateKey, group_of, resource_key
+from karmada_advisor.whatif.plan.stored import ChangeError, next_generation
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.manifest import ManifestError, format_time, read_time, second_after
+
+_EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
+_NAMED: Final = ("kind", "namespace", "name")
+_SHOWN: Final = 3
+
+
+class WorkloadEdits(ChangedObjects):
+    """Edits of workloads and their bindings."""
+
+    def scale(self, written: str, replicas: int) -> None:
+        """Set the replicas of a workload.
+
+        Args:
+            written: ``NS/NAME`` of the workload or its binding, or ``NS/KIND/NAME``.
+            replicas: The new number.
+
+        Raises:
+            ChangeError: There is no such workload, or several.
+        """
+        template, key = self._found(written, "--scale")
+        before: object = None
+        if key is not None:
+            manifest = self.after.bindings[key]
+            before = part(manifest, "spec").get("replicas") or 0
+            spec = {**part(manifest, "spec"), "replicas": replicas}
+            self.after.bindings[key] = next_generation({**manifest, "spec": spec})
+        if template in self.after.templates:
+            found = self.after.templates[template]
+            fields = ("parallelism", "completions") if template.kind == "Job" else ("replicas",)
+            if before is None:
+                before = part(found, "spec").get(fields[0], 1)
+            scaled = {**part(found, "spec"), **dict.fromkeys(fields, replicas)}
+            self.after.templates[template] = {**found, "spec": scaled}
+        self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
+
+    def _found(self, written: str, flag: str) -> tuple[UnversionedTemplateKey, BindingKey | None]:
+        """Return the one workload that a name means, and its binding; None if it has none yet.
+
+        Raises:
+            ChangeError: There is no such workload, or several.
+        """
+        found = self.workloads(written)
+        if not found:
+            raise ChangeError(unknown(f"{flag}: workload {written}", written, self.workload_names()))
+        if len(found) > 1:
+            names = ", ".join(sorted(map(str, found)))
+            raise ChangeError(f"{flag}: {written} is ambiguous: {names}; write NS/KIND/NAME")
+        return next(iter(found.items()))
+
+    def workloads(self, written: str) -> dict[UnversionedTemplateKey, BindingKey | None]:
+        """Return the workloads that a name means, with their bindings.
+
+        Args:
+            written: ``NS/NAME`` of the workload or its binding, or ``NS/KIND/NAME``; ``NAME`` if it is cluster-scoped.
+        """
+        parts = tuple(written.split("/"))
+        given = parts if len(parts) < 3 else (parts[0], parts[1].lower(), parts[2])
+        return {
+            template: key
+            for template, key in self._all_workloads().items()
+            if given in _spellings(template, key) or (not template.namespace and parts == (template.name,))
+        }
+
+    def workload_names(self) -> set[str]:
+        """Return how workloads may be named."""
+        return {
+            "/".join(filter(None, each))
+            for template, key in self._all_workloads().items()
+            for each in _spellings(template, key)
+        }
+
+    def _all_workloads(self) -> dict[UnversionedTemplateKey, BindingKey | None]:
+        found: dict[UnversionedTemplateKey, BindingKey | None] = dict.fromkeys(self.after.templates)
+        found.update({resource_key(each): key for key, each in self.after.bindings.items()})
+        return found
+
+    def rebalance(self, written: str) -> None:
+        """Request a reschedule of a workload, as a WorkloadRebalancer does.
+
+        Raises:
+            ChangeError: There is no such workload, or several.
+        """
+        template, key = self._found(written, "--rebalance")
+        if key is not None:
+            self._reschedule(key)
+        self.shown.append(ChangeShown("~", str(template), "rescheduled"))
+
+    def _reschedule(self, key: BindingKey) -> None:
+        binding = self.after.bindings[key]
+        spec = {**part(binding, "spec"), "rescheduleTriggeredAt": _after_last(binding)}
+        self.after.bindings[key] = next_generation({**binding, "spec": spec})
+
+    def rebalance_listed(self, manifest: Manifest) -> None:
+        """Request a reschedule of the workloads that a WorkloadRebalancer names, as its controller does.
+
+        It acts once for each workload, and its creation is the time of the request: one that exists already changes
+        nothing about what was scheduled since.
+
+        Raises:
+            ChangeError: The time of its creation is no time.
+        """
+        wanted = _workloads_in(mappings(value_at(manifest, "spec", "workloads")))
+        done = _workloads_in(
+            part(observed, "workload")
+            for observed in mappings(value_at(manifest, "status", "observedWorkloads"))
+            if observed.get("result") == "Successful"
+        )
+        try:
+            created = read_time(part(manifest, "metadata"), "creationTimestamp", "metadata")
+        except ManifestError as problem:
+            raise ChangeError(
+                f"WorkloadRebalancer {text_of(manifest, 'metadata', 'name')}: {problem}"
+            ) from problem
+        found = {resource_key(binding): key for key, binding in self.after.bindings.items()}
+        asked = [found[each] for each in sorted(wanted - done) if each in found]
+        older = [key for key in asked if created is not None and not self._is_before(key, created)]
+        for key in asked:
+            if key not in older:
+                self._reschedule(key)
+        if missing := len(wanted - done - found.keys()):
+            self.notes.append(f"without a binding: {missing} of the workloads of WorkloadRebalancer")
+        if done & wanted:
+            self.notes.append(
+                f"done by it already: {counted(len(done & wanted), 'workload')}; a new one is needed"
+            )
+        if older:
+            names = ", ".join(str(key) for key in older[:_SHOWN])
+            self.notes.append(
+                f"the WorkloadRebalancer is older than the last scheduling of {counted(len(older), 'binding')} and changes "
+                f"nothing about them, a new WorkloadRebalancer is needed: {names}"
+            )
+        self.show("+", manifest, f"reschedules {counted(len(asked) - len(older), 'binding')}")
+
+    def _is_before(self, key: BindingKey, at: datetime) -> bool:
+        """Return whether a binding was last scheduled before a time, or never."""
+        last = _last_scheduled(self.after.bindings[key])
+        return last is None or last < at
+
+
+def _workloads_in(references: Iterable[Manifest]) -> set[UnversionedTemplateKey]:
+    return {
+        UnversionedTemplateKey(
+            group_of(text_of(reference, "apiVersion")), *(text_of(reference, name) for name in _NAMED)
+        )
+        for reference in references
+    }
+
+
+def _spellings(template: UnversionedTemplateKey, key: BindingKey | None) -> set[tuple[str, ...]]:
+    """Return how a workload may be named, as the parts of its name."""
+    namespace = template.namespace
+    found: set[tuple[str, ...]] = {
+        (namespace, template.name),
+        (namespace, template.kind.lower(), template.name),
+    }
+    if key is not None:
+        found.add((key.namespace, key.name))
+    return found
+
+
+def _after_last(binding: Manifest) -> str:
+    """Return a time after the last scheduling of a binding."""
+    return format_time(second_after(_last_scheduled(binding) or _EPOCH))
+
+
+def _last_scheduled(binding: Manifest) -> datetime | None:
+    try:
+        return read_time(part(binding, "status"), "lastScheduledTime", "status")
+    except ManifestError:
+        return None

@@ -1,0 +1,249 @@
+"""The class of one binding in one loss, and what runs afterwards. Pure: everything is given."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from enum import Enum
+from typing import Final, NamedTuple
+
+from karmada_advisor.whatif.plan.capacity_model import Demand
+from karmada_advisor.whatif.plan.effects import same
+from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
+from karmada_scheduler.core.cluster_groups import last_constraint
+from karmada_scheduler.core.select_clusters import ignores_spread
+from karmada_scheduler.structs import Struct, field
+
+Targets = Sequence[TargetCluster]
+
+
+class LossClass(Enum):
+    """What a loss does to a binding; each pair of both has exactly one, the first that applies."""
+
+    UNTOUCHED = "untouched"
+    """It was not there, and stays as it is."""
+    SWEPT = "swept"
+    """It was not there, and moves all the same: the loss changes which region is the best."""
+    NOT_EVICTED = "not-evicted"
+    """It was there, and nothing takes it away."""
+    FROZEN = "frozen"
+    """It is evicted, and nobody decides where its lost replicas go."""
+    NOT_JUDGED = "not-judged"
+    """It is evicted, and the rules by which its scheduler decides are not known."""
+    HELD = "held"
+    """It is evicted, and a Guard plugin, a quota or a plugin keeps it from moving."""
+    CLEARED = "cleared"
+    """No cluster fits, so that its healthy replicas elsewhere are removed, too."""
+    UNPLACED = "unplaced"
+    """Nothing of it was elsewhere, and no cluster takes it."""
+    BLOCKED = "blocked"
+    """It is placed elsewhere, and its purge mode lets the new replicas wait for the lost cluster, or the end of a timeout."""
+    STUCK = "stuck"
+    """A spread constraint or a plugin lets every decision fail; what is elsewhere stays."""
+    SHORT = "short"
+    """There is not enough capacity for the lost replicas."""
+    HOLDS = "holds"
+    """Enough runs elsewhere already; nothing has to start."""
+    MOVES = "moves"
+    """Its lost replicas start elsewhere."""
+
+
+class FailedBy(Enum):
+    """Why a decision failed."""
+
+    NOTHING = ""
+    FIT = "fit"
+    """No cluster passes the filters."""
+    CAPACITY = "capacity"
+    RULE = "rule"
+    """A spread constraint, or another rule of the placement."""
+    PLUGIN = "plugin"
+
+
+class Evicted(NamedTuple):
+    """A binding after a loss, and the decision about it.
+
+    Attributes:
+        before: Its clusters before the loss.
+        is_evicted: Whether it leaves lost clusters on which it has been.
+        after: Its clusters after the decision; those that are left without one.
+        is_decided: Whether a decision follows.
+        is_held: Whether a Guard plugin, a quota or a plugin keeps what is left of it.
+        failed_by: Why the decision failed.
+        is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do, or the
+            eviction times out.
+        message: Of the failure, or why it is not judged; "" without one.
+        is_judged: Whether the rules of its scheduler are known.
+    """
+
+    before: Targets
+    is_evicted: bool
+    after: Targets
+    is_decided: bool = False
+    is_held: bool = False
+    failed_by: FailedBy = FailedBy.NOTHING
+    is_purged_directly: bool = False
+    message: str = ""
+    is_judged: bool = True
+
+
+class Classified(NamedTuple):
+    """The class, and the numbers with it.
+
+    Attributes:
+        dark: Whether replicas are wanted, and none runs afterwards.
+        interrupted: Whether nothing runs until a new copy does.
+        missing: Wanted replicas (or copies, see ``wanted``) that do not run afterwards.
+        starts: Replicas that start, by cluster; those that lost clusters get are not there.
+    """
+
+    effect: LossClass
+    dark: bool
+    interrupted: bool
+    missing: int
+    starts: tuple[TargetCluster, ...] = ()
+
+
+class Pair(NamedTuple):
+    """A binding in a loss that does something to it.
+
+    Attributes:
+        position: Of the binding, in the order of the queue.
+        found: What becomes of it.
+        classified: Its class, and the numbers with it.
+        alone: The same if no other binding asked for capacity: differs only if it is short because its replicas do not fit
+            where the decision puts them; None if it is the same.
+    """
+
+    position: int
+    found: Evicted
+    classified: Classified
+    alone: Classified | None = None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is short because its replicas do not fit where the decision puts them."""
+        return self.alone is not None
+
+
+class LossTally(Struct):
+    """What one loss does in one world.
+
+    Attributes:
+        pairs: The bindings to which it does something.
+        overcommitted: Clusters of which more is asked than they have free, with these resources.
+    """
+
+    pairs: list[Pair] = field(default_factory=list)
+    overcommitted: dict[str, tuple[Demand, ...]] = field(default_factory=dict)
+
+
+def counts_copies(spec: BindingSpec) -> bool:
+    """Return whether clusters have copies of it instead of a number of replicas."""
+    has_replicas = spec.replicas > 0 or spec.replica_requirements is not None
+    return not has_replicas or len(spec.components) > 1
+
+
+def wanted(spec: BindingSpec) -> int:
+    """Return the replicas that have to run: of a Duplicated binding those of as many copies as its constraints demand.
+
+    What has no numbers of replicas wants one copy, and a workload that is scaled to 0 wants none.
+    """
+    if counts_copies(spec):
+        return 1
+    placement = spec.placement
+    if placement is None or not placement.is_duplicated:
+        return spec.replicas
+    demanded = [1]
+    if not ignores_spread(placement):
+        demanded += [
+            constraint.min_groups
+            for field in (SPREAD_BY_CLUSTER, SPREAD_BY_REGION)
+            if (constraint := last_constraint(placement, field)) is not None
+        ]
+    return spec.replicas * max(demanded)
+
+
+def running(spec: BindingSpec, targets: Targets) -> int:
+    """Return the replicas, or copies, of some targets."""
+    return len(targets) if counts_copies(spec) else sum(each.replicas for each in targets)
+
+
+def classified(spec: BindingSpec, lost: Container[str], found: Evicted) -> Classified:
+    """Return the class of a binding in a loss.
+
+    Args:
+        spec: Of the binding; only what it wants is read.
+        lost: The names of the lost clusters.
+        found: What became of it.
+    """
+    survivors = [each for each in found.before if each.name not in lost]
+    after = [each for each in found.after if each.name not in lost]
+    is_there = len(survivors) < len(found.before)
+    if not is_there and same(found.after, found.before):
+        return _UNTOUCHED
+    wants, started = wanted(spec), starts(spec, survivors, after)
+    effect = _effect(spec, found, survivors, after) if is_there else LossClass.SWEPT
+    if effect is LossClass.NOT_JUDGED:
+        return _NOT_JUDGED
+    runs = running(spec, survivors if effect in _KEEPING else after)
+    if effect is LossClass.MOVES and not started and runs >= wants:
+        effect = LossClass.HOLDS
+    return Classified(
+        effect,
+        wants > 0 and not runs,
+        wants > 0 and not running(spec, survivors),
+        max(0, wants - runs),
+        started if effect in _STARTING else (),
+    )
+
+
+_UNTOUCHED: Final = Classified(LossClass.UNTOUCHED, dark=False, interrupted=False, missing=0)
+_NOT_JUDGED: Final = _UNTOUCHED._replace(effect=LossClass.NOT_JUDGED)
+
+# Members of an enumeration are compared faster than hashed.
+_KEEPING: Final = (LossClass.FROZEN, LossClass.HELD, LossClass.BLOCKED, LossClass.STUCK)
+"""What survives runs, and nothing else."""
+
+_STARTING: Final = (LossClass.MOVES, LossClass.SWEPT)
+
+
+def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Targets) -> LossClass:
+    """Return the class of a binding that is on a lost cluster; MOVES also if nothing has to start."""
+    stays = same(after, survivors)
+    if not found.is_evicted and {each.name for each in found.before} <= {
+        *(each.name for each in found.after),
+        *(each.name for each in survivors),
+    }:
+        return LossClass.NOT_EVICTED
+    if not found.is_judged:
+        return LossClass.NOT_JUDGED
+    if found.is_held:
+        return LossClass.HELD
+    if not found.is_decided and running(spec, found.before) > running(spec, survivors):
+        return LossClass.FROZEN
+    if survivors and not found.after and found.failed_by is FailedBy.FIT:
+        return LossClass.CLEARED
+    if not survivors and not after:
+        return LossClass.UNPLACED
+    if not stays and found.is_purged_directly:
+        return LossClass.BLOCKED
+    if stays and found.failed_by in {FailedBy.RULE, FailedBy.PLUGIN}:
+        return LossClass.STUCK
+    if stays and found.failed_by is FailedBy.CAPACITY:
+        return LossClass.SHORT
+    return LossClass.MOVES
+
+
+def starts(spec: BindingSpec, survivors: Targets, after: Targets) -> tuple[TargetCluster, ...]:
+    """Return the replicas, or copies, that start, by cluster."""
+    had: dict[str, int] = {}
+    are_copies = counts_copies(spec)
+    for each in survivors:
+        had[each.name] = had.get(each.name, 0) + (1 if are_copies else each.replicas)
+    more = []
+    for each in after:
+        count = (1 if are_copies else each.replicas) - had.get(each.name, 0)
+        if count > 0:
+            more.append(TargetCluster(each.name, count))
+    return tuple(more)

@@ -1,0 +1,297 @@
+"""Decides about one binding after losses, each distinct question once."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Final
+
+from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
+from karmada_advisor.whatif.plan.deletions import is_evictable
+from karmada_advisor.whatif.plan.effects import Hold, same
+from karmada_advisor.whatif.plan.model import PlanHeldBy
+from karmada_advisor.whatif.survive.classify import Evicted, FailedBy, Targets
+from karmada_advisor.whatif.survive.loss import LeftBehind, Loss, admits, masked, on
+from karmada_advisor.whatif.survive.loss_decision import (
+    LossDecision,
+    SharedDecisions,
+    decided,
+    question,
+    question_of_filters,
+    settled,
+    too_few_fit,
+)
+from karmada_advisor.whatif.survive.sweep import Sweeps, sweeps_of
+from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
+from karmada_scheduler.api.binding import HEALTHY, Binding
+from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.structs import Struct
+
+_PURGED: Final = frozenset({"Directly", "Immediately"})
+"""The purge modes with which no Work is written while the old one exists and its eviction is under way.
+
+``Immediately`` is the old name.
+"""
+
+
+class LossDecisions(Struct, dict=True):
+    """Decides about one binding after losses.
+
+    Attributes:
+        side: The clusters as they are.
+        stored: The binding as it is.
+        hold: What keeps decisions about it from taking effect; None if they do.
+        purge_mode: Of ``spec.failover.cluster``, or of the fleet.
+        shared: What is known about equal questions, of all bindings.
+        taints: Of lost clusters.
+    """
+
+    side: PlanSide
+    stored: Binding
+    hold: Hold | None
+    purge_mode: str
+    shared: SharedDecisions
+    taints: LossTaints = NO_POLICIES
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether the rules of its scheduler are known."""
+        return self.hold is None or self.hold.by is not PlanHeldBy.RULES
+
+    def __post_init__(self) -> None:
+        self.is_decided = self.side.is_assigned(self.stored) and (
+            self.hold is None or self.hold.by is not PlanHeldBy.SCHEDULER
+        )
+        self._own: dict[Hashable, LossDecision] = {}
+        self._evictable: dict[tuple[Taint, ...], bool] = {}
+
+    @cached_property
+    def binding(self) -> Binding:
+        """The binding after the decision that is due without any loss; as it is stored if none is, or it fails."""
+        stored = self.stored
+        if (
+            not self.may_be_asked
+            or self._takes_every_cluster
+            or self.side.type_of(stored) is ScheduleType.AVOID
+        ):
+            return stored
+        found = self._standing[0]
+        if found is None or found.targets is None or (found.error is not None and found.targets):
+            return stored
+        if same(found.targets, stored.spec.clusters):
+            return stored
+        return settled(stored, found)
+
+    def forget(self) -> None:
+        """Drop what only further decisions need."""
+        self._own.clear()
+        self.shared = SharedDecisions()
+        for name in ("sweeps", "_standing", "_passing", "_question", "_takes_every_cluster"):
+            self.__dict__.pop(name, None)
+
+    @property
+    def drifts(self) -> bool:
+        """Whether a decision is due that changes the binding without any loss."""
+        return self.binding is not self.stored
+
+    @cached_property
+    def _standing(self) -> tuple[Decision | None, Sweeps | None]:
+        """The decision without any loss, None if a PreEnqueue plugin keeps the binding out of the queue; and its sweeps."""
+        asked = question(self.stored)
+        known = self.shared.standing.get(asked) if asked is not None else None
+        if known is None:
+            decision = self.side.decision(self.stored)
+            known = decision, None if decision is None else sweeps_of(self.stored, decision)
+            if asked is not None:
+                self.shared.standing[asked] = known
+        return known
+
+    @property
+    def may_be_asked(self) -> bool:
+        """Whether decisions about it are made, and take effect."""
+        return self.is_decided and self.hold is None
+
+    def left(self, lost: Collection[str], loss: Loss) -> LeftBehind:
+        """Return the binding after the loss of some clusters and before a decision."""
+        present = on(self.binding, lost)
+        leaving = (
+            present
+            if loss is Loss.DELETED
+            else frozenset(name for name in present if self._is_evictable(self.taints.evicting(name, loss)))
+        )
+        if not leaving:
+            return LeftBehind(self.binding, present, is_evicted=False, decides=False)
+        evicted = without_clusters(self.binding, leaving)
+        asks = self.may_be_asked and (
+            loss is Loss.DELETED or self.side.type_of(evicted) is not ScheduleType.AVOID
+        )
+        return LeftBehind(evicted, leaving, is_evicted=True, decides=asks)
+
+    def undecided(self, left: LeftBehind) -> Evicted:
+        """Return what becomes of the binding if no decision follows."""
+        is_held = left.is_evicted and self.is_decided and self.hold is not None
+        return Evicted(
+            self.binding.spec.clusters,
+            left.is_evicted,
+            is_held=is_held,
+            after=left.binding.spec.clusters,
+            message="" if self.is_judged or self.hold is None else self.hold.text,
+            is_judged=self.is_judged,
+        )
+
+    def made(self, left: LeftBehind, found: LossDecision, loss: Loss) -> Evicted:
+        """Return what becomes of the binding by a decision."""
+        return Evicted(
+            self.binding.spec.clusters,
+            left.is_evicted,
+            is_decided=True,
+            is_held=found.is_held,
+            after=found.after,
+            failed_by=found.failed_by,
+            is_purged_directly=left.is_evicted
+            and loss is not Loss.DELETED
+            and self.purge_mode in _PURGED
+            and not self._is_healthy_on(found.after),
+            message=found.message,
+        )
+
+    def _is_healthy_on(self, targets: Targets) -> bool:
+        """Return whether each of some clusters reports it as healthy, so that its eviction ends at once.
+
+        Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go allScheduledResourceInHealthyState.
+        """
+        healthy = {
+            each.cluster_name for each in self.stored.status.aggregated_status if each.health == HEALTHY
+        }
+        return all(each.name in healthy for each in targets)
+
+    def after(self, lost: Collection[str], loss: Loss) -> Evicted:
+        """Return what becomes of the binding when some clusters are lost."""
+        left = self.left(lost, loss)
+        if left.decides:
+            if self._takes_every_cluster and left.binding.spec.clusters:
+                return self.made(left, LossDecision(left.binding.spec.clusters), loss)
+            return self.made(left, self._decide(left, self._masks(lost, left, loss)), loss)
+        # Of what leaves no cluster, only another choice of regions moves it.
+        if not left.is_evicted and self.sweeps is not None and len(lost) > len(left.present):
+            masks = self._masks(lost, left, loss)
+            if masks and self.sweeps.may_change(masks):
+                return self.made(left, self._decide(left, masks), loss)
+        return self.undecided(left)
+
+    def swept_by_one(self, loss: Loss) -> Iterator[tuple[Sequence[str], Evicted]]:
+        """Yield clusters that the binding is not on and of which each alone, lost, changes something, and what."""
+        if self.sweeps is None:
+            return
+        present = self.binding.spec.target_names
+        stays = LeftBehind(self.binding, frozenset(), is_evicted=False, decides=False)
+        for case in self.sweeps.cases:
+            names = [name for name in case if name not in present]
+            if self._tolerates:
+                names = self._refused(names, loss)
+            if not names:
+                continue
+            # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
+            found = self._decide(stays, frozenset({names[-1]}))
+            selected = {each.name for each in found.after}
+            yield [name for name in names if name not in selected], self.made(stays, found, loss)
+            for name in names:
+                if name in selected:
+                    yield [name], self.made(stays, self._decide(stays, frozenset({name})), loss)
+
+    @cached_property
+    def sweeps(self) -> Sweeps | None:
+        """Which losses of other clusters may move it; None if none can."""
+        if not self.may_be_asked or not Sweeps.concerns(self.binding):
+            return None
+        if not self.drifts:
+            return self._standing[1]
+        again = self.side.decision(self.binding)
+        return None if again is None else sweeps_of(self.binding, again)
+
+    def _masks(self, lost: Collection[str], left: LeftBehind, loss: Loss) -> frozenset[str]:
+        """Return the lost clusters that would take the binding, and must not; it may stay where it is not evicted from."""
+        if len(lost) == len(left.present):
+            return frozenset()
+        known = left.present | left.binding.spec.target_names
+        passing = self._passing
+        others = [
+            name
+            for name in lost
+            if name not in known and (passing is None or any(name in each for each in passing))
+        ]
+        if not others or not self._tolerates:
+            return frozenset(others)
+        return frozenset(self._refused(others, loss))
+
+    def _refused(self, names: Iterable[str], loss: Loss) -> list[str]:
+        """Return the clusters whose taints after a loss the binding does not tolerate."""
+        get = self.side.snapshot.get
+        return [
+            name
+            for name in names
+            if (cluster := get(name)) is not None
+            and not admits(self.binding, self.taints.of(cluster, loss), loss)
+        ]
+
+    @cached_property
+    def _passing(self) -> tuple[Container[str], ...] | None:
+        return self.side.passing(self.binding)
+
+    @cached_property
+    def _tolerates(self) -> bool:
+        placement = self.binding.spec.placement
+        return placement is not None and bool(placement.cluster_tolerations)
+
+    def _is_evictable(self, taints: tuple[Taint, ...]) -> bool:
+        found = self._evictable.get(taints)
+        if found is None:
+            found = self._evictable[taints] = bool(taints) and is_evictable(self.binding, taints)
+        return found
+
+    @cached_property
+    def _takes_every_cluster(self) -> bool:
+        """Whether it is on every cluster that passes, so that a decision leaves it where it is, also after a loss."""
+        spec = self.stored.spec
+        placement = spec.placement
+        return (
+            placement is not None
+            and placement.is_duplicated
+            and not placement.spread_constraints
+            and not placement.cluster_affinities
+            and not spec.graceful_eviction_tasks
+            and question(self.stored) is not None
+            and bool(spec.clusters)
+            and all(each.replicas == spec.replicas for each in spec.clusters)
+            and (passing := self.side.passing(self.stored)) is not None
+            and spec.target_names == frozenset().union(*passing)
+            and self.side.decides_by_default(self.stored)
+        )
+
+    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
+        known = self._own if self._question is None else self.shared.decided
+        key = (self._question, left.present if left.is_evicted else frozenset(), masks)
+        found = known.get(key)
+        if found is None:
+            found = known[key] = self._made(left.binding, masks)
+        return found
+
+    def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
+        asked = masked(evicted, masks) if masks else evicted
+        refused = self.shared.refused
+        known = refused.get(question_of_filters(asked)) if refused and self._question is not None else None
+        if known is not None:
+            return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
+        found = self.side.decision(asked)
+        made = decided(found, evicted.spec.clusters)
+        if found is not None and self._question is not None and too_few_fit(asked, found):
+            refused[question_of_filters(asked)] = made
+        return made
+
+    @cached_property
+    def _question(self) -> int | None:
+        """What a decision depends on, as a number, if many bindings may agree in it."""
+        asked, numbers = question(self.binding), self.shared.questions
+        return None if asked is None else numbers.setdefault(asked, len(numbers))

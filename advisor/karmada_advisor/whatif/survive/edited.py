@@ -1,0 +1,204 @@
+"""A fleet after an edit of a policy: what its bindings are today, and which losses are better or worse then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.state.stored import value_at
+from karmada_advisor.whatif.survive.classify import Classified, starts
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_decision import settled
+from karmada_advisor.whynot.json_patch import patched
+from karmada_advisor.whynot.model import patches_of
+from karmada_advisor.whynot.scheduled import SimulatedScheduler
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.framework.edits import Edit, ObjectRef
+from karmada_scheduler.structs import Struct, replace
+
+PairKey = tuple[int, int]
+"""The number of a domain, and the position of a binding."""
+
+PairFigures = tuple[bool, int, bool]
+"""Dark, missing, interrupted."""
+
+_NOTHING: PairFigures = (False, 0, False)
+_LATER = datetime(9999, 1, 1, tzinfo=UTC)
+"""A time after each decision that was made."""
+
+
+class EditedFleet(Struct, frozen=True):
+    """The losses after an edit.
+
+    Attributes:
+        losses: After it, and after the decisions that it causes today.
+        apply: The patches.
+        moves: Replicas that stop today, because of it.
+        starts: Replicas that start today.
+    """
+
+    losses: Losses
+    apply: tuple[ObjectPatch, ...]
+    moves: int = 0
+    starts: int = 0
+
+
+class FleetEditor(Struct, frozen=True):
+    """Edits policies of a fleet whose losses are decided.
+
+    Attributes:
+        losses: The losses as they are.
+        manifests: Bindings by key as they were read, and clusters by name.
+        policies: All policies, with their defaults; None if they are not known.
+        scheduler: Schedules edited objects.
+    """
+
+    losses: Losses
+    manifests: Mapping[Any, Manifest]
+    policies: Mapping[PolicyKey, Manifest] | None
+    scheduler: SimulatedScheduler
+
+    def policy(self, ref: PolicyRef, binding: Binding) -> Manifest | None:
+        """Return a policy; of one that is not known, what a binding tells of it; None if it differs from the binding."""
+        of_binding = value_at(self.manifests[binding.key], "spec", "placement")
+        if self.policies is None:
+            failover = value_at(self.manifests[binding.key], "spec", "failover")
+            return {"spec": {"placement": of_binding, **({"failover": failover} if failover else {})}}
+        found = self.policies.get(PolicyKey(ref.kind, ref.namespace, ref.name))
+        return found if found is not None and value_at(found, "spec", "placement") == of_binding else None
+
+    def edited(
+        self, ref: PolicyRef, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
+    ) -> EditedFleet | None:
+        """Return the fleet after edits of a policy; None if they cannot be applied, or a binding is not placed then.
+
+        Args:
+            ref: The policy.
+            binding: One of its bindings. Those with the same placement are edited.
+            edits: Of that binding's placement, or of the policy itself.
+            rebalances: Whether the replicas of its bindings are then divided again, as by a WorkloadRebalancer.
+        """
+        manifest = self.policy(ref, binding)
+        target = ObjectRef(ref.kind, ref.namespace, ref.name)
+        found = (
+            None
+            if manifest is None
+            else patched([replace(each, target=target) for each in edits], {target: manifest})
+        )
+        if found is None:
+            return None
+        after = found.manifests[target]
+        of_binding = self.manifests[binding.key]
+        after_spec = {**of_binding["spec"], "placement": value_at(after, "spec", "placement")}
+        try:
+            placement = Binding.from_manifest({**of_binding, "spec": after_spec}).spec.placement
+        except ManifestError:
+            return None
+        mode = value_at(after, "spec", "failover", "cluster", "purgeMode")
+        self._show()
+        changed: dict[int, Binding] = {}
+        modes = dict(self.losses.inputs.purge_modes)
+        for place, each in enumerate(self.losses.bindings):
+            spec = each.spec
+            if policy_of(each.annotations) != ref or spec.placement != binding.spec.placement:
+                continue
+            if isinstance(mode, str) and mode:
+                modes[each.key] = mode
+            edited = replace(spec, placement=placement)
+            if rebalances:
+                edited = replace(edited, reschedule_triggered_at=_LATER)
+            made = self._today(
+                each if edited == spec else replace(each, generation=each.generation + 1, spec=edited)
+            )
+            if made is None:
+                return None
+            changed[place] = made
+        return self._fleet(changed, patches_of(found), modes)
+
+    def resumed(self, keys: Collection[BindingKey], apply: tuple[ObjectPatch, ...]) -> EditedFleet | None:
+        """Return the fleet after the end of the suspension of some bindings."""
+        self._show()
+        changed = {}
+        for place, each in enumerate(self.losses.bindings):
+            if each.key in keys:
+                made = self._today(replace(each, spec=replace(each.spec, scheduling_suspended=False)))
+                if made is None:
+                    return None
+                changed[place] = made
+        return self._fleet(changed, apply)
+
+    def _fleet(
+        self,
+        changed: Mapping[int, Binding],
+        apply: tuple[ObjectPatch, ...],
+        purge_modes: Mapping[BindingKey, str] | None = None,
+    ) -> EditedFleet:
+        moves = started = 0
+        for place, made in changed.items():
+            spec, after = self.losses.bindings[place].spec, made.spec.clusters
+            moves += sum(each.replicas for each in starts(spec, after, spec.clusters))
+            started += sum(each.replicas for each in starts(spec, spec.clusters, after))
+        return EditedFleet(self.losses.after(changed, purge_modes), apply, moves, started)
+
+    def _show(self) -> None:
+        """Let plugins see the fleet as it is; a search has shown them another one."""
+        side = self.losses.side
+        if side.rules.is_coupled:
+            side.rules.objects.show(side.snapshot, self.losses.bindings)
+
+    def _today(self, edited: Binding) -> Binding | None:
+        """Return a binding after the decision that an edit causes without any loss; None if that fails."""
+        side = self.losses.side
+        if not edited.spec.clusters or not side.is_assigned(edited):
+            return edited
+        if side.type_of(edited) is ScheduleType.AVOID:
+            return edited
+        found = side.decision(edited)
+        if found is None or found.error is not None or not found.targets:
+            return None
+        return settled(edited, found)
+
+
+def changes(
+    before: Losses, after: Losses, loss: Loss, *, holds: bool = False
+) -> tuple[frozenset[PairKey], int]:
+    """Return the failing pairs that no longer fail after an edit, and how many pairs are worse in any figure.
+
+    Args:
+        before: Without it.
+        after: With it.
+        loss: The world.
+        holds: Whether what is interrupted fails.
+    """
+    cured: set[PairKey] = set()
+    worse = 0
+    for number, (old, new) in enumerate(zip(before.tallies[loss], after.tallies[loss], strict=True)):
+        if old is new:
+            continue
+        had = {each.position: figures(each.classified) for each in old.pairs}
+        has = {each.position: figures(each.classified) for each in new.pairs}
+        for place in had.keys() | has.keys():
+            one, other = had.get(place, _NOTHING), has.get(place, _NOTHING)
+            worse += any(now > then for now, then in zip(other, one, strict=True))
+            if fails(one, holds=holds) and not fails(other, holds=holds):
+                cured.add((number, place))
+    return frozenset(cured), worse
+
+
+def figures(found: Classified) -> PairFigures:
+    """Return what is compared about a pair."""
+    return found.dark, found.missing, found.interrupted
+
+
+def fails(found: PairFigures, *, holds: bool = False) -> bool:
+    """Return whether a pair does not survive: a replica is missing, or, with ``holds``, it is interrupted."""
+    dark, missing, interrupted = found
+    return dark or missing > 0 or (holds and interrupted)

@@ -1,0 +1,295 @@
+"""Decides about every binding in every loss: bindings outside, domains inside, so that the caches of a policy stay hot.
+
+All decisions are made about one snapshot. Only the bindings on a lost cluster are decided again, and those of ``sweep``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from karmada_advisor.whatif.plan.decide import PlanSide, grouped, no_progress
+from karmada_advisor.whatif.plan.load import requests
+from karmada_advisor.whatif.survive.capacity import FreeCapacity, Starting
+from karmada_advisor.whatif.survive.classify import (
+    LossClass,
+    LossTally,
+    Pair,
+    classified,
+    counts_copies,
+    wanted,
+)
+from karmada_advisor.whatif.survive.coupled import CoupledLosses
+from karmada_advisor.whatif.survive.decisions import LossDecisions
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs, never
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import replace
+
+_FIRST: Final = 64
+"""Domains that are decided before all others, those with the most bindings; of an end before its time, they are left."""
+
+
+class Losses:
+    """The bindings of a fleet in the losses of its domains.
+
+    Attributes:
+        bindings: All bindings, in the order of the queue.
+        asked: Those that have a class, by their position: not followers, not pending before, not being deleted.
+        tallies: By world, one for each domain.
+        done: Whether the loss of each domain was decided.
+        emptied: Bindings that a decision takes off all clusters without any loss.
+    """
+
+    def __init__(
+        self, inputs: LossInputs, before: Losses | None = None, changed: Collection[int] = ()
+    ) -> None:
+        """Prepare; nothing is decided yet.
+
+        Args:
+            inputs: Everything that is read.
+            before: The same fleet, decided, of which only some bindings differ; None without one.
+            changed: Their positions.
+        """
+        self.inputs = inputs
+        self._before: Final = None if inputs.rules.is_coupled else before
+        self._changed: Final = frozenset(changed)
+        self.side: PlanSide = (
+            PlanSide(inputs.rules, inputs.snapshot or Snapshot.of(inputs.clusters), inputs.bindings)
+            if self._before is None
+            else self._before.side
+        )
+        self.bindings: Final = inputs.rules.in_queue_order(inputs.bindings)
+        self.asked: Final[dict[int, LossDecisions]] = {}
+        self._domains_of: Final[dict[str, list[int]]] = {}
+        for number, domain in enumerate(inputs.domains):
+            for name in domain.clusters:
+                self._domains_of.setdefault(name, []).append(number)
+        self._lost = [frozenset(each.clusters) for each in inputs.domains]
+        self._several: Final = frozenset[str]().union(*(each for each in self._lost if len(each) > 1))
+        self._requests: dict[bytes, Mapping[str, int]] = {}
+        self.emptied = 0
+        self.done: Final = [False] * len(inputs.domains)
+        if self._before is None:
+            places = {id(each): place for place, each in enumerate(self.bindings)}
+            self._ordered = [(places[id(each)], each) for each in grouped(self.bindings)]
+        else:
+            self.asked.update(self._before.asked)
+            self._ordered = [(place, self.bindings[place]) for place in sorted(self._changed)]
+            for place in self._changed:
+                self.asked.pop(place, None)
+        self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
+
+    def run(self) -> None:
+        """Decide about everything, or until ``is_over``."""
+        for _ in self.steps():
+            pass
+
+    def steps(self) -> Iterator[None]:
+        """Do the same in steps: one is a binding, or the loss of one domain where decisions depend on each other."""
+        coupled = self.inputs.rules.is_coupled
+        for part in [()] if coupled else self._parts():
+            yield from self._decide_part(frozenset(part))
+            if self.inputs.is_over():
+                break
+            for number in part:
+                self.done[number] = True
+        else:
+            if coupled:
+                yield from self._decide_in_order()
+        free = FreeCapacity(self.side.snapshot)
+        for loss, tallies in self.tallies.items():
+            for number, tally in enumerate(tallies):
+                if not self.done[number]:
+                    tally.pairs.clear()
+                elif self._before is not None and not self._add_unchanged(self._before, loss, number):
+                    continue
+                elif loss is not Loss.ITSELF or self.inputs.taints.evicts:
+                    self._settle(tally, free)
+
+    def after(
+        self, changed: Mapping[int, Binding], purge_modes: Mapping[BindingKey, str] | None = None
+    ) -> Losses:
+        """Return the losses after a change, decided. Bindings that it does not concern are not decided again.
+
+        Args:
+            changed: Bindings by their position.
+            purge_modes: Of the bindings that have one afterwards; None if they stay.
+        """
+        inputs = replace(
+            self.inputs,
+            bindings=[changed.get(place, each) for place, each in enumerate(self.bindings)],
+            purge_modes=self.inputs.purge_modes if purge_modes is None else purge_modes,
+            progress=no_progress,
+            is_over=never,
+        )
+        made = Losses(inputs, self, changed)
+        made.run()
+        return made
+
+    @cached_property
+    def _touching(self) -> Mapping[int, set[tuple[Loss, int]]]:
+        """The worlds and domains in which something happens to a binding, by its position."""
+        found: dict[int, set[tuple[Loss, int]]] = {}
+        for loss, tallies in self.tallies.items():
+            for number, tally in enumerate(tallies):
+                for pair in tally.pairs:
+                    found.setdefault(pair.position, set()).add((loss, number))
+        return found
+
+    def _add_unchanged(self, before: Losses, loss: Loss, number: int) -> bool:
+        """Add the bindings that are as before; return whether the loss is another one by those that are not."""
+        tally, old = self.tallies[loss][number], before.tallies[loss][number]
+        if not tally.pairs and not any(
+            (loss, number) in before._touching.get(place, ()) for place in self._changed
+        ):
+            self.tallies[loss][number] = old
+            return False
+        tally.pairs += [
+            each if each.alone is None else each._replace(classified=each.alone, alone=None)
+            for each in old.pairs
+            if each.position not in self._changed
+        ]
+        return True
+
+    def _parts(self) -> Sequence[Sequence[int]]:
+        """Return the domains in parts; those with the most bindings come first."""
+        ordered = self._fullest_first()
+        if self._before is not None:
+            return [[number for number in ordered if self._before.done[number]]]
+        if len(ordered) <= 2 * _FIRST:
+            return [ordered]
+        return [ordered[:_FIRST], ordered[_FIRST:]]
+
+    def _fullest_first(self) -> list[int]:
+        counts = [0] * len(self._lost)
+        for binding in self.bindings:
+            for target in binding.spec.clusters:
+                for number in self._domains_of.get(target.name, ()):
+                    counts[number] += 1
+        return sorted(range(len(counts)), key=lambda number: -counts[number])
+
+    def _decide_part(self, part: frozenset[int]) -> Iterator[None]:
+        """Decide about all bindings in some domains, or until ``is_over``."""
+        shared, last = SharedDecisions(), None
+        for number, (place, binding) in enumerate(self._ordered, 1):
+            if self.inputs.is_over():
+                return
+            placement = binding.spec.placement
+            if placement is not last:
+                shared, last = SharedDecisions(), placement
+            if placement is not None and binding.spec.clusters and not binding.deleting:
+                self._prepare(place, binding, shared, part)
+            self.inputs.progress(number, len(self._ordered))
+            yield
+
+    def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
+        inputs = self.inputs
+        decisions = self.asked.get(place)
+        if decisions is None:
+            hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
+            decisions = LossDecisions(self.side, binding, hold, purge, shared, inputs.taints)
+            if not decisions.binding.spec.clusters:
+                self.emptied += 1
+                return
+            self.asked[place] = decisions
+        decisions.shared = shared
+        if part:
+            self._decide(place, decisions, part)
+            decisions.forget()
+
+    def _decide_in_order(self) -> Iterator[None]:
+        """Decide domain by domain, each decision after those before it."""
+        coupled = CoupledLosses(self.side, self.bindings, self.inputs.taints)
+        asked = dict(sorted(self.asked.items()))
+        for count, number in enumerate(self._fullest_first(), 1):
+            if self.inputs.is_over():
+                return
+            lost = self._lost[number]
+            for loss in self.inputs.losses:
+                for place, found in coupled.after(asked, lost, loss):
+                    result = classified(asked[place].binding.spec, lost, found)
+                    self._add(loss, number, Pair(place, found, result))
+            self.done[number] = True
+            self.inputs.progress(count, len(self._lost))
+            yield
+
+    def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
+        """Decide about one binding in every loss of a part that concerns it."""
+        inputs, spec = self.inputs, decisions.binding.spec
+        touched, others = self._concerned(decisions)
+        for number in (touched | others) & part:
+            lost = self._lost[number]
+            for loss in inputs.losses:
+                found = decisions.after(lost, loss)
+                self._add(loss, number, Pair(place, found, classified(spec, lost, found)))
+        for loss in inputs.losses:
+            for names, found in decisions.swept_by_one(loss):
+                pair = Pair(place, found, classified(spec, (), found))
+                for name in names:
+                    for number in self._domains_of.get(name, ()):
+                        if number in part and len(self._lost[number]) == 1:
+                            self._add(loss, number, pair)
+
+    def _add(self, loss: Loss, number: int, pair: Pair) -> None:
+        if pair.classified.effect is not LossClass.UNTOUCHED:
+            self.tallies[loss][number].pairs.append(pair)
+
+    def _concerned(self, decisions: LossDecisions) -> tuple[set[int], set[int]]:
+        """Return the domains that a binding is in, and those of several clusters that may sweep it."""
+        touched = {
+            number
+            for target in decisions.binding.spec.clusters
+            for number in self._domains_of.get(target.name, ())
+        }
+        sweeps = decisions.sweeps if self._several else None
+        if sweeps is None:
+            return touched, set()
+        others = {
+            number
+            for name in self._several
+            if name in sweeps.members
+            for number in self._domains_of.get(name, ())
+            if len(self._lost[number]) > 1
+        }
+        return touched, others - touched
+
+    def _settle(self, tally: LossTally, capacity: FreeCapacity) -> None:
+        """Find the replicas that do not fit."""
+        starting = [
+            Starting(each.position, amounts, each.classified.starts)
+            for each in tally.pairs
+            if each.classified.starts and (amounts := self._amounts(each.position))
+        ]
+        over = capacity.overcommitted(starting)
+        if not over:
+            return
+        tally.overcommitted = {name: capacity.demands(name, asked) for name, asked in over.items()}
+        missing = capacity.pending(starting, over)
+        for index, each in enumerate(tally.pairs):
+            if each.position in missing and each.classified.effect is LossClass.MOVES:
+                tally.pairs[index] = self._short(each, missing[each.position])
+
+    def _short(self, pair: Pair, missing: int) -> Pair:
+        spec = self.asked[pair.position].binding.spec
+        total = min(wanted(spec), pair.classified.missing + missing)
+        result = pair.classified._replace(
+            effect=LossClass.SHORT, missing=total, dark=total >= wanted(spec) > 0
+        )
+        return pair._replace(classified=result, alone=pair.classified)
+
+    def _amounts(self, position: int) -> Mapping[str, int]:
+        """Return what one replica of a binding requests; nothing if it has no replicas."""
+        spec = self.asked[position].binding.spec
+        if counts_copies(spec) and not spec.components:
+            return {}
+        requirements = spec.replica_requirements
+        if requirements is None or spec.components:
+            return requests(spec)
+        found = self._requests.get(requirements.key)
+        if found is None:
+            found = self._requests[requirements.key] = requests(spec)
+        return found

@@ -1,0 +1,212 @@
+"""The question of ``survive``, and what of a fleet it concerns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import Contents, read
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.names import unknown
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.state.stored import value_at
+from karmada_advisor.whatif.survive.classify import LossClass
+from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains
+from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.taints import LossTaints, taints_by_policies
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.structs import Struct, replace
+
+
+class SurviveQuestion(Struct, frozen=True, kw_only=True):
+    """What the losses of failure domains do to bindings, and to which.
+
+    Attributes:
+        rules: By which decisions are made.
+        settings: The world after the loss by which domains are ordered and judged, and how karmada-controller-manager is set.
+        fail_on: What gives the exit status 1.
+        expected: The fingerprint of ``--expect``; "" for any.
+        kinds: What is lost together; the default kinds if empty.
+        names: The domains; all if empty.
+        spanning_is_lost: Whether a cluster in several zones is lost with each of them.
+        pairs: Domains that are lost at once, too.
+        drawn_pairs: How many more pairs are drawn.
+        namespaces: Only bindings of these are reported; all if empty.
+        policies: Only bindings of these are reported, as ``NAME`` or ``NAMESPACE/NAME``; all if empty.
+        least_priority: Only bindings with at least this priority are reported; None for all.
+        holds: Whether what is interrupted does not survive.
+        every_loss: Whether losses without any effect are listed, too.
+        baseline: Figures of an earlier report; None without one.
+        remedies: For each policy, at most; 0 looks for none.
+        seconds: After which the report ends with the domains that are done.
+        fails_on_not_judged: Whether what is not judged gives the exit status 1 as well.
+    """
+
+    rules: Rules
+    settings: LossSettings
+    fail_on: Sequence[FailOn]
+    expected: str = ""
+    kinds: Sequence[str] = ()
+    names: Sequence[str] = ()
+    spanning_is_lost: bool = False
+    pairs: Sequence[tuple[str, str]] = ()
+    drawn_pairs: int = 0
+    namespaces: Sequence[str] = ()
+    policies: Sequence[str] = ()
+    least_priority: int | None = None
+    holds: bool = False
+    every_loss: bool = False
+    baseline: Figures | None = None
+    remedies: int = 3
+    seconds: float = 600.0
+    fails_on_not_judged: bool = True
+
+    def fails_on(self, report: SurvivalReport) -> Sequence[FailOn]:
+        """Return what gives the exit status 1 of a report."""
+        more = self.fails_on_not_judged and report.totals.not_judged
+        return [*self.fail_on, FailOn(LossClass.NOT_JUDGED.value)] if more else self.fail_on
+
+    @property
+    def loss(self) -> Loss:
+        """The world after the loss."""
+        return self.settings.loss
+
+    def is_reported(self, binding: Binding) -> bool:
+        """Return whether a binding is asked about: by its namespace, its policy and its priority."""
+        if self.least_priority is not None and binding.spec.priority < self.least_priority:
+            return False
+        if self.namespaces and binding.key.namespace not in self.namespaces:
+            return False
+        if not self.policies:
+            return True
+        policy = policy_of(binding.annotations)
+        if policy is None:
+            return False
+        return policy.name in self.policies or f"{policy.namespace}/{policy.name}" in self.policies
+
+
+def check_baseline(baseline: Figures, report: SurvivalReport) -> None:
+    """Check that an earlier report has a domain of this fleet.
+
+    Raises:
+        NoAnswerError: It has none.
+    """
+    if not any((each.kind, each.name) in baseline for each in report.domains):
+        raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
+
+
+def taint_policies_of(
+    files: Sequence[str], plane: ControlPlane, fleet: Fleet
+) -> tuple[Sequence[Mapping[str, Any]] | None, str]:
+    """Return the ClusterTaintPolicies, None if they are not known; and why those of a control plane are not.
+
+    Raises:
+        NoAnswerError: A file cannot be used.
+    """
+    if files:
+        found: Contents[Mapping[str, Any]] = read(files, _as_taint_policy)
+        if found.problems:
+            raise NoAnswerError(f"--taint-policies: {found.problems[0]}")
+        return found.objects, ""
+    if not fleet.is_live:
+        return None, ""
+    from karmada_advisor.fleet import live  # the client, which files do not need
+
+    try:
+        return live.read_taint_policies(plane), ""
+    except NoAnswerError as error:
+        return None, f"clustertaintpolicies: which taints they would add is not known: {error}"
+
+
+def _as_taint_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    if manifest.get("kind") != "ClusterTaintPolicy":
+        raise ManifestError("kind", f"expected ClusterTaintPolicy, got {manifest.get('kind')!r}")
+    return manifest
+
+
+def taints_of(
+    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, fleet: Fleet
+) -> LossTaints:
+    """Return the taints of lost clusters.
+
+    Raises:
+        NoAnswerError: A policy cannot be read.
+    """
+    try:
+        by_policies = taints_by_policies(policies or (), fleet.clusters)
+    except ManifestError as problem:
+        raise NoAnswerError(f"ClusterTaintPolicy: {problem}") from problem
+    return LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
+
+
+def with_policies(
+    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
+) -> LossSettings:
+    """Return the settings with what ClusterTaintPolicies do to lost clusters; ``policies`` is None if they are not known."""
+    evicting = [found for name in taints.by_policies if (found := taints.no_execute(name))]
+    keys = sorted({each.key for found in evicting for each in found})
+    return replace(
+        settings,
+        tainted_clusters=None if policies is None else len(evicting),
+        taint=", ".join(keys) or settings.taint,
+    )
+
+
+def purge_modes(fleet: Fleet) -> Mapping[BindingKey, str]:
+    """Return the purge modes of the bindings that have one for the failover of clusters."""
+    found = {}
+    for each in fleet.bindings:
+        if each.spec.failover_purge_modes:
+            mode: Any = value_at(fleet.manifests[each.key], "spec", "failover", "cluster", "purgeMode")
+            if isinstance(mode, str) and mode:
+                found[each.key] = mode
+    return found
+
+
+def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
+    """Return only the domains with some names; all without any.
+
+    Raises:
+        NoAnswerError: There is no domain with one of the names.
+    """
+    if not names:
+        return found
+    known = {name for each in found.domains for name in (each.name, *_aliases(each))}
+    for name in names:
+        if name in found.deleting:
+            raise NoAnswerError(f"cluster {name} is being deleted already")
+        if name not in known:
+            kinds = ", ".join(dict.fromkeys(each.kind for each in found.domains))
+            raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
+    return FailureDomains(
+        tuple(each for each in found.domains if {each.name, *_aliases(each)} & {*names}),
+        found.without,
+        found.deleting,
+    )
+
+
+def _aliases(domain: FailureDomain) -> tuple[str, ...]:
+    """Return the names of the Clusters of a domain that is one cluster."""
+    return domain.clusters if domain.kind == CLUSTER else ()
+
+
+def with_pairs(
+    chosen: Sequence[FailureDomain], every: Sequence[FailureDomain], pairs: Sequence[tuple[str, str]]
+) -> tuple[FailureDomain, ...]:
+    """Return the chosen domains with those that are lost in pairs.
+
+    Raises:
+        NoAnswerError: There is no domain with one of the names.
+    """
+    first = {each.name: each for each in reversed(every)}
+    for name in (each for pair in pairs for each in pair):
+        if name not in first:
+            raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
+    added = {first[name]: None for pair in pairs for name in pair}
+    return tuple(dict.fromkeys((*chosen, *added)))

@@ -1,0 +1,277 @@
+"""Edits after which workloads survive a loss that takes them down today, verified over all losses before they are named.
+
+Failing pairs of a binding and a domain are grouped by policy, class and kind of domain. Some have an answer without a search
+(``closed``). The others are searched by the engine of why-not, on the clusters after the loss, limited to edits of
+placements. An edit counts if it cures every pair of its group, makes no pair of the fleet worse, and lets no decision fail
+today.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from typing import Final
+
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.whatif.survive.classify import FailedBy, LossClass, Pair
+from karmada_advisor.whatif.survive.closed import (
+    closed_edits,
+    guard_edit,
+    rebalancer,
+    resume_patches,
+    settings_edit,
+    spreading_edits,
+)
+from karmada_advisor.whatif.survive.edited import (
+    EditedFleet,
+    FleetEditor,
+    PairKey,
+    changes,
+    fails,
+    figures,
+)
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_search import LossSearch
+from karmada_advisor.whatif.survive.model import LossSettings
+from karmada_advisor.whynot.model import EditShown, edit_shown
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.edits import Edit, Harm, ObjectRef, Side
+from karmada_scheduler.structs import Struct, replace
+
+MAX_GROUPS: Final = 200
+SECONDS: Final = 20.0
+"""Of all searches of edits of placements."""
+_WIDENING: Final = frozenset({"addClusterName", "addValue", "addOverflow", "tolerate", "tolerateAll"})
+"""Edits that admit clusters which the owner of the policy has not named; whynot names no harm of them."""
+
+
+class FoundRemedy(Struct, frozen=True):
+    """A remedy, by numbers and positions of the losses that it was found for.
+
+    Attributes:
+        policy: What is edited; None for bindings, and for what concerns the fleet.
+        effect: The class that it mends.
+        cured: The pairs that no longer fail.
+        edits: What to change, in the order in which it is applied.
+        apply: The patches.
+        moves: Replicas that stop today, because of it.
+        starts: Replicas that start today.
+        needs_owner: Whether it admits what the owner of the policy has kept out.
+        verified: Whether it was decided again over all losses.
+        flags: To append to a command line, for settings.
+    """
+
+    policy: PolicyRef | None
+    effect: LossClass
+    cured: frozenset[PairKey]
+    edits: tuple[EditShown, ...]
+    apply: tuple[ObjectPatch, ...] = ()
+    moves: int = 0
+    starts: int = 0
+    needs_owner: bool = False
+    verified: bool = True
+    flags: tuple[str, ...] = ()
+
+
+class _Group(Struct):
+    policy: PolicyRef
+    effect: LossClass
+    failed_by: FailedBy
+    pairs: dict[PairKey, Pair]
+
+
+class Remedies(Struct, frozen=True):
+    """Looks for remedies.
+
+    Attributes:
+        editor: The fleet.
+        loss: The world.
+        is_reported: Whether a binding is to be mended.
+        holds: Whether what is interrupted fails, too.
+        per_policy: Remedies for each policy; each of its groups gets one at least.
+        is_over: Whether to end.
+    """
+
+    editor: FleetEditor
+    loss: Loss
+    is_reported: Callable[[Binding], bool] = lambda _: True
+    holds: bool = False
+    per_policy: int = 3
+    is_over: Callable[[], bool] = lambda: False
+
+    @property
+    def _losses(self) -> Losses:
+        return self.editor.losses
+
+    def steps(self) -> Generator[None, None, tuple[list[FoundRemedy], int]]:
+        """Return the remedies, those of the worst groups first, and how many groups were not looked at.
+
+        One step is a search, or the decisions after an edit.
+        """
+        found: list[FoundRemedy] = []
+        groups = self._groups()
+        for number, group in enumerate(groups):
+            if number >= MAX_GROUPS or self.is_over():
+                return found, len(groups) - number
+            mine = [each for each in found if each.policy == group.policy]
+            if any(group.pairs.keys() <= each.cured for each in mine):
+                continue
+            made = []
+            for one in self._of_group(group):
+                if one is not None:
+                    made.append(one)
+                yield
+            made.sort(key=self._rank)
+            known = [each.edits for each in mine]
+            fresh = [each for each in made if each.edits not in known]
+            found += fresh[: max(1, self.per_policy - len(mine))]
+        return found, 0
+
+    def of_settings(self, settings: LossSettings) -> Iterator[FoundRemedy]:
+        """Yield how the fleet has to be set so that anything is evicted; nothing if it is, or nothing stays."""
+        if settings.failover and settings.eviction:
+            return
+        stay = frozenset(
+            (number, pair.position)
+            for number, tally in enumerate(self._losses.tallies[Loss.ITSELF])
+            for pair in tally.pairs
+            if pair.classified.effect is LossClass.NOT_EVICTED
+        )
+        if stay:
+            edit_, flags = settings_edit(settings)
+            yield FoundRemedy(None, LossClass.NOT_EVICTED, stay, (edit_,), verified=False, flags=flags)
+
+    def _rank(self, found: FoundRemedy) -> tuple[bool, bool, int, int, int]:
+        return not found.verified, found.needs_owner, -len(found.cured), len(found.edits), found.moves
+
+    def _groups(self) -> list[_Group]:
+        made: dict[tuple[object, ...], _Group] = {}
+        domains = self._losses.inputs.domains
+        for number, tally in enumerate(self._losses.tallies[self.loss]):
+            for pair in tally.pairs:
+                stored = self._losses.asked[pair.position].stored
+                policy = policy_of(stored.annotations)
+                is_failing = fails(figures(pair.classified), holds=self.holds)
+                if policy is None or not is_failing or pair.is_pending or not self.is_reported(stored):
+                    continue
+                effect, why = pair.classified.effect, pair.found.failed_by
+                key = (policy, id(stored.spec.placement), effect, why, domains[number].kind)
+                group = made.setdefault(key, _Group(policy, effect, why, {}))
+                group.pairs[number, pair.position] = pair
+        sizes = {
+            id(each): (
+                -sum(one.classified.dark for one in each.pairs.values()),
+                -sum(one.classified.missing for one in each.pairs.values()),
+            )
+            for each in made.values()
+        }
+        return sorted(made.values(), key=lambda each: sizes[id(each)])
+
+    def _of_group(self, group: _Group) -> Iterator[FoundRemedy | None]:
+        """Yield remedies; None after a step without one."""
+        (number, place), pair = max(
+            group.pairs.items(),
+            key=lambda item: (
+                item[1].classified.missing,
+                len(self._losses.inputs.domains[item[0][0]].clusters),
+            ),
+        )
+        stored = self._losses.asked[place].stored
+        if group.effect is LossClass.FROZEN and stored.spec.scheduling_suspended:
+            yield from self._resumed(group)
+            return
+        manifest = self.editor.policy(group.policy, stored)
+        if manifest is None:
+            return
+        closed = closed_edits(
+            group.effect,
+            self.editor.manifests[stored.key],
+            stored,
+            [
+                taint
+                for name in self._losses.inputs.domains[number].clusters
+                for taint in self._losses.inputs.taints.evicting(name, self.loss)
+            ],
+        )
+        for edits in closed:
+            yield None
+            yield from self._verified(group, stored, edits)
+        if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
+            pairs = frozenset(group.pairs)
+            yield FoundRemedy(group.policy, group.effect, pairs, (guard_edit(),), verified=False)
+        if group.effect is LossClass.MOVES:
+            ref, clusters = ObjectRef(*stored.key), self._losses.inputs.clusters
+            for edits in spreading_edits(ref, self.editor.manifests[stored.key], clusters):
+                yield None
+                yield from self._verified(group, stored, edits, rebalances=True)
+            return
+        if closed or not pair.found.is_decided:
+            return
+        seen: set[tuple[object, ...]] = set()
+        for answer in LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
+            yield None
+            key = tuple((each.slot, each.identity) for each in answer.edits)
+            if key not in seen and not self.is_over():
+                seen.add(key)
+                yield from self._verified(group, stored, answer.edits)
+
+    def _resumed(self, group: _Group) -> Iterator[FoundRemedy]:
+        bindings = [self._losses.asked[place].stored for _, place in group.pairs]
+        keys = {each.key for each in bindings if each.spec.scheduling_suspended}
+        edits, apply = resume_patches(sorted(keys))
+        fleet = self.editor.resumed(keys, apply)
+        if fleet is not None:
+            yield from self._judged(group, fleet, edits, needs_owner=False)
+
+    def _verified(
+        self, group: _Group, binding: Binding, edits: Sequence[Edit], *, rebalances: bool = False
+    ) -> Iterator[FoundRemedy]:
+        """Yield edits as a remedy, if they are one."""
+        fleet = self.editor.edited(group.policy, binding, edits, rebalances=rebalances)
+        if fleet is None:
+            return
+        widens = any(each.harm is Harm.WIDENS or each.op in _WIDENING for each in edits)
+        shown = (*map(edit_shown, edits), *([rebalancer()] if rebalances else ()))
+        yield from self._judged(group, fleet, shown, needs_owner=widens)
+
+    def _judged(
+        self, group: _Group, fleet: EditedFleet, edits: tuple[EditShown, ...], *, needs_owner: bool
+    ) -> Iterator[FoundRemedy]:
+        cured, worse = changes(self._losses, fleet.losses, self.loss, holds=self.holds)
+        if worse or not group.pairs.keys() <= cured:
+            return
+        target = ObjectRef(group.policy.kind, group.policy.namespace, group.policy.name)
+        shown = tuple(
+            each
+            if each.side is Side.TRIGGER
+            else replace(each, object=replace(each.object, **target._asdict()))
+            for each in edits
+        )
+        widens = needs_owner or self._leaves_regions(fleet.losses, cured)
+        yield FoundRemedy(
+            group.policy, group.effect, cured, shown, fleet.apply, fleet.moves, fleet.starts, widens
+        )
+
+    def _leaves_regions(self, after: Losses, cured: frozenset[PairKey]) -> bool:
+        """Return whether a cured binding then runs in a region in which none of its policy has been."""
+        regions = {each.name: each.region for each in self._losses.side.snapshot}
+        places = {place for _, place in cured}
+        before = {
+            regions.get(target.name, "")
+            for place in places
+            for target in self._losses.asked[place].binding.spec.clusters
+        } | self._regions_after(self._losses, regions, cured)
+        return bool(self._regions_after(after, regions, cured) - before)
+
+    def _regions_after(
+        self, losses: Losses, regions: Mapping[str, str], pairs: frozenset[PairKey]
+    ) -> set[str]:
+        return {
+            regions.get(target.name, "")
+            for number, tally in enumerate(losses.tallies[self.loss])
+            for pair in tally.pairs
+            if (number, pair.position) in pairs
+            for target in pair.found.after
+        }

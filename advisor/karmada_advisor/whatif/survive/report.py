@@ -1,0 +1,286 @@
+"""From the decided losses to the report as data."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.explain import policy_of
+from karmada_advisor.explain.model import Provenance
+from karmada_advisor.whatif.plan.effects import targets
+from karmada_advisor.whatif.survive.classify import LossClass, LossTally, Pair
+from karmada_advisor.whatif.survive.domains import PAIR, FailureDomain, FailureDomains
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.loss import Loss, eviction_delay
+from karmada_advisor.whatif.survive.model import (
+    BindingLoss,
+    BindingLosses,
+    DomainLoss,
+    LossCounts,
+    LossRemedy,
+    LossSettings,
+    LossTimes,
+    Overcommitted,
+    SurvivalReport,
+    SurvivalTotals,
+)
+from karmada_advisor.whatif.survive.summary import notes_of_domains, notes_of_pairs, summary
+from karmada_scheduler.api.binding import Binding, BindingKey
+
+if TYPE_CHECKING:  # the search for edits, which most reports do without
+    from karmada_advisor.whatif.survive.remedies import FoundRemedy
+
+WORKERS: Final = 3
+"""Workers of the taint manager, for each kind of binding.
+
+Source: karmada v1.18.2 cmd/controller-manager/app/controllermanager.go startClusterController.
+"""
+
+_WITHOUT_RATE: Final = 1800
+"""Seconds that a worker waits after an eviction if the rate is 0.
+
+Source: karmada v1.18.2 pkg/controllers/cluster/eviction_worker.go.
+"""
+
+_QUIET: Final = frozenset({LossClass.MOVES, LossClass.HOLDS})
+
+Selected = Callable[[Binding], bool]
+
+
+def survival_report(
+    losses: Losses,
+    found: FailureDomains,
+    settings: LossSettings,
+    *,
+    provenance: Provenance,
+    fingerprint: str,
+    is_reported: Selected = lambda _: True,
+    every_loss: bool = False,
+    remedies: Sequence[FoundRemedy] = (),
+    more_notes: Sequence[str] = (),
+) -> SurvivalReport:
+    """Return the report.
+
+    Args:
+        losses: After ``run``.
+        found: The domains of ``losses``, in the same order.
+        settings: How the fleet is taken to react.
+        provenance: Where the objects come from.
+        fingerprint: A hash over all that the decisions read.
+        is_reported: Whether a binding is counted and listed; all of them compete for capacity.
+        every_loss: Whether losses that a binding survives are listed, too.
+        remedies: What mends losses.
+        more_notes: Further notes.
+    """
+    made = _Report(losses, settings, is_reported)
+    ranked = sorted(
+        (made.domain(number, domain) for number, domain in enumerate(found.domains)),
+        key=lambda item: _order(item[1]),
+    )
+    domains = tuple(domain for _, domain in ranked)
+    places = {number: place for place, (number, _) in enumerate(ranked)}
+    bindings = tuple(made.bindings(places, every_loss=every_loss))
+    totals = made.totals(domains, sum(any(each.dark for each in one.losses) for one in bindings))
+    return SurvivalReport(
+        provenance,
+        fingerprint,
+        settings,
+        summary(settings, totals, domains),
+        totals,
+        domains,
+        bindings,
+        remedies=tuple(_remedy(each, places) for each in remedies),
+        notes=(
+            *made.not_judged(),
+            *notes_of_domains(found, made.without_applied_placement()),
+            *notes_of_pairs(domains, totals.clusters),
+            *more_notes,
+        ),
+    )
+
+
+def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> LossRemedy:
+    return LossRemedy(
+        found.policy,
+        found.effect,
+        tuple(sorted({places[number] for number, _ in found.cured})),
+        len({position for _, position in found.cured}),
+        found.edits,
+        found.apply,
+        found.moves,
+        found.starts,
+        found.needs_owner,
+        found.verified,
+        found.flags,
+    )
+
+
+def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:
+    found = domain.chosen
+    return (
+        not domain.done,
+        -found.dark,
+        -found.missing,
+        -found.interrupted,
+        -found.swept_replicas,
+        -found.moving_replicas,
+        domain.name,
+        domain.kind,
+    )
+
+
+class _Report:
+    """A report in the making."""
+
+    def __init__(self, losses: Losses, settings: LossSettings, is_reported: Selected) -> None:
+        self._losses, self._settings = losses, settings
+        self._reported = {place for place, each in losses.asked.items() if is_reported(each.stored)}
+        self._clusters = {each.name: each for each in losses.side.snapshot}
+
+    def domain(self, number: int, domain: FailureDomain) -> tuple[int, DomainLoss]:
+        """Return the number of a domain, and what its loss does."""
+        tallies = self._losses.tallies
+        chosen = tallies[self._settings.loss][number]
+        counts = self._counts(chosen)
+        return number, DomainLoss(
+            domain.kind,
+            domain.name,
+            domain.clusters,
+            domain.partly,
+            self._losses.done[number],
+            counts.dark > 0,
+            counts,
+            self._counts(tallies[Loss.ITSELF][number]),
+            self._times(domain, chosen),
+            tuple(
+                Overcommitted(name, demands)
+                for name, demands in sorted(
+                    chosen.overcommitted.items(),
+                    key=lambda item: (-max(each.asked - (each.free or 0) for each in item[1]), item[0]),
+                )
+            ),
+        )
+
+    def _pairs(self, tally: LossTally) -> Iterator[Pair]:
+        return (each for each in tally.pairs if each.position in self._reported)
+
+    def _counts(self, tally: LossTally) -> LossCounts:
+        counts = Counter({each.value: 0 for each in LossClass})
+        dark = interrupted = missing = swept = moving = 0
+        for pair in self._pairs(tally):
+            found = pair.classified
+            counts[found.effect.value] += 1
+            dark += found.dark
+            interrupted += found.interrupted
+            missing += found.missing
+            if not found.starts:
+                continue
+            replicas = sum([each.replicas for each in found.starts])
+            if found.effect is LossClass.SWEPT:
+                swept += replicas
+            else:
+                moving += replicas
+        counts[LossClass.UNTOUCHED.value] = len(self._reported) - counts.total()
+        return LossCounts(dict(counts), dark, interrupted, missing, swept, moving)
+
+    def _times(self, domain: FailureDomain, tally: LossTally) -> LossTimes | None:
+        """Return the estimated times of evictions; None without any, or where clusters are deleted instead."""
+        if self._settings.loss is Loss.DELETED:
+            return None
+        evicted = [self._losses.asked[each.position].binding for each in tally.pairs if each.found.is_evicted]
+        if not evicted:
+            return None
+        modes = {self._clusters[name].sync_mode for name in domain.clusters}
+        settings = self._settings
+        noticed = max(settings.noticed_pull if mode == "Pull" else settings.noticed_push for mode in modes)
+        taints = {
+            taint
+            for name in domain.clusters
+            for taint in self._losses.inputs.taints.evicting(name, self._settings.loss)
+        }
+        delays = [eviction_delay(each, taints) for each in evicted]
+        first = noticed + min(delays)
+        queued = Counter(each.key.kind for each in evicted)
+        each = 1 / settings.eviction_rate if settings.eviction_rate else _WITHOUT_RATE
+        last = first + math.ceil(max(queued.values()) / WORKERS * each)
+        return LossTimes(noticed, first, max(last, noticed + max(delays)))
+
+    def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[BindingLosses]:
+        """Yield the bindings to which a loss does something, in the order of the queue."""
+        by_binding: dict[int, dict[tuple[object, ...], tuple[Pair, list[int]]]] = {}
+        for number, tally in enumerate(self._losses.tallies[self._settings.loss]):
+            for pair in self._pairs(tally):
+                found = pair.classified
+                is_quiet = found.effect in _QUIET and not (found.dark or found.interrupted or found.missing)
+                if is_quiet and not every_loss:
+                    continue
+                same = (id(pair.found), pair.classified, pair.is_pending)
+                _, numbers = by_binding.setdefault(pair.position, {}).setdefault(same, (pair, []))
+                numbers.append(places[number])
+        for position in sorted(by_binding):
+            asked = self._losses.asked[position]
+            spec, key = asked.binding.spec, asked.stored.key
+            yield BindingLosses(
+                key.kind,
+                key.namespace,
+                key.name,
+                policy_of(asked.stored.annotations),
+                spec.replicas,
+                targets(spec.clusters),
+                asked.drifts,
+                tuple(_binding_loss(*each) for each in by_binding[position].values()),
+            )
+
+    def totals(self, domains: Sequence[DomainLoss], dark: int) -> SurvivalTotals:
+        """Return the numbers of the report."""
+        every = self._losses.bindings
+        deleting = sum(each.deleting for each in every)
+        pending = sum(
+            each.spec.placement is not None and not each.deleting and not each.spec.clusters for each in every
+        )
+        followers = sum(each.spec.placement is None and not each.deleting for each in every)
+        return SurvivalTotals(
+            len(self._reported),
+            len(self._clusters),
+            self._losses.emptied + pending,
+            followers,
+            deleting,
+            len(domains),
+            sum(each.is_spof and each.kind != PAIR for each in domains),
+            dark,
+            sum(not self._losses.asked[place].is_judged for place in self._reported),
+        )
+
+    def not_judged(self) -> Iterator[str]:
+        """Yield how many bindings are not judged, by why."""
+        reasons = Counter(
+            decisions.hold.text
+            for place, decisions in self._losses.asked.items()
+            if place in self._reported and not decisions.is_judged and decisions.hold is not None
+        )
+        for reason, count in sorted(reasons.items()):
+            yield f"not judged: {counted(count, 'binding')} {reason}"
+
+    def without_applied_placement(self) -> list[BindingKey]:
+        """Return the bindings that are never evicted as they have no applied placement."""
+        return [
+            each.stored.key for each in self._losses.asked.values() if not each.stored.applied_placement_json
+        ]
+
+
+def _binding_loss(pair: Pair, numbers: Sequence[int]) -> BindingLoss:
+    found, result = pair.found, pair.classified
+    return BindingLoss(
+        tuple(sorted(numbers)),
+        result.effect,
+        result.dark,
+        result.interrupted,
+        result.missing,
+        found.failed_by,
+        found.message,
+        pair.is_pending,
+        targets(found.after),
+    )

@@ -1,0 +1,194 @@
+"""Makes the reports of ``survive`` about objects that were read, for the command and the page."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.whatif.plan.fingerprint import SHOWN, binding_digest
+from karmada_advisor.whatif.plan.fleet_rules import as_manifests, fleet_rules, now, progress_of_bindings
+from karmada_advisor.whatif.survive.domains import failure_domains, joined_twice
+from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.fail_on import failing
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.question import (
+    SurviveQuestion,
+    check_baseline,
+    named,
+    purge_modes,
+    taints_of,
+    with_pairs,
+    with_policies,
+)
+from karmada_advisor.whatif.survive.report import survival_report
+from karmada_advisor.whatif.survive.summary import notes_of_same
+from karmada_scheduler.structs import replace
+
+if TYPE_CHECKING:  # the search for edits, which most reports do without
+    from karmada_advisor.whatif.survive.remedies import FoundRemedy
+
+_DIGESTS_AT_ONCE: Final = 50
+"""Bindings of one step; each takes some 0.2 ms."""
+
+
+def report_steps(
+    question: SurviveQuestion,
+    fleet: Fleet,
+    *,
+    taint_policies: Sequence[Mapping[str, Any]] | None = None,
+    others: Sequence[Loss] = (),
+    more_notes: Sequence[str] = (),
+    progress: Callable[[int, int], None] | None = None,
+) -> Generator[None, None, Sequence[SurvivalReport]]:
+    """Make the report about objects that were read, in steps; returns it, and those of other worlds.
+
+    Args:
+        question: About the fleet.
+        fleet: The objects, with at least one cluster.
+        taint_policies: ClusterTaintPolicies; None if they are not known.
+        others: Worlds besides that of the question; their reports have no remedies.
+        more_notes: What the reader of the reports should know besides.
+        progress: Called with the number of bindings that are done, and their total; None for the terminal.
+
+    Raises:
+        NoAnswerError: There is no answer.
+    """
+    deadline = time.monotonic() + question.seconds
+    loss, pairs = question.loss, question.pairs
+    taints = taints_of(question.settings, taint_policies, fleet)
+    settings = with_policies(question.settings, taint_policies, taints)
+    same = joined_twice(fleet.manifests[each.name] for each in fleet.clusters)
+    more_notes = (*more_notes, *notes_of_same(same))
+    every = failure_domains(
+        fleet.clusters, question.kinds, spanning_is_lost=question.spanning_is_lost, same=same
+    )
+    domains = named(every, question.names)
+    domains = replace(domains, domains=with_pairs(domains.domains, every.domains, pairs))
+    if not domains.domains:
+        kinds = ", ".join(question.kinds)
+        raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
+    digests = []
+    for each in fleet.bindings:  # each is read from what is kept of it, which takes time
+        digests.append(binding_digest(fleet.manifests[each.key]))
+        if len(digests) % _DIGESTS_AT_ONCE == 0:
+            yield
+    with fleet_rules(
+        fleet, question.rules, expected=question.expected, again="survive", bindings=digests
+    ) as found:
+        losses = Losses(
+            LossInputs(
+                fleet.clusters,
+                fleet.bindings,
+                found.rules,
+                domains.domains,
+                tuple(dict.fromkeys((loss, *others, Loss.ITSELF))),
+                hold_of=found.hold_of,
+                purge_modes=purge_modes(fleet),
+                purge_mode=settings.purge_mode,
+                taints=taints,
+                progress=progress or progress_of_bindings(),
+                is_over=lambda: time.monotonic() >= deadline,
+            )
+        )
+        yield from losses.steps()
+        remedies: Sequence[FoundRemedy] = ()
+        notes: Sequence[str] = ()
+        if question.remedies:
+            remedies, notes = yield from _remedy_steps(question, fleet, losses, settings, deadline)
+        if pairs or question.drawn_pairs:
+            from karmada_advisor.whatif.survive.pairs import decide_pairs, drawn
+
+            names = [each.name for each in domains.domains]
+            numbers = [(names.index(one), names.index(other)) for one, other in pairs]
+            numbers += (
+                drawn(losses, question.drawn_pairs, loss, found.fingerprint) if question.drawn_pairs else ()
+            )
+            decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
+            domains = replace(domains, domains=(*domains.domains, *decided))
+        reports = []
+        for world in dict.fromkeys((loss, *others)):
+            report = survival_report(
+                losses,
+                domains,
+                replace(settings, loss=world),
+                provenance=Provenance(Tense.RECOMPUTED, fleet.source, at(now()), found.fingerprint[:SHOWN]),
+                fingerprint=found.fingerprint,
+                is_reported=question.is_reported,
+                every_loss=question.every_loss,
+                remedies=remedies if world is loss else (),
+                more_notes=(*more_notes, *notes) if world is loss else more_notes,
+            )
+            yield
+            if question.baseline is not None:
+                check_baseline(question.baseline, report)
+            fail_on = question.fails_on(report)
+            reports.append(
+                replace(
+                    report,
+                    fail_on=tuple(map(str, fail_on)),
+                    failing=failing(report, fail_on, question.baseline)[0],
+                    has_baseline=question.baseline is not None,
+                )
+            )
+    return reports
+
+
+T = TypeVar("T")
+
+
+def finished(steps: Generator[None, None, T]) -> T:
+    """Do all steps at once, and return their result."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+
+def _remedy_steps(
+    question: SurviveQuestion, fleet: Fleet, losses: Losses, settings: LossSettings, deadline: float
+) -> Generator[None, None, tuple[Sequence[FoundRemedy], Sequence[str]]]:
+    """Look for what mends losses, in steps; returns it, and notes about what was not looked for."""
+    from karmada_advisor.whatif.survive import (  # the search for edits, which most reports do without
+        least_capacity,
+        remedies,
+    )
+    from karmada_advisor.whatif.survive.edited import FleetEditor
+    from karmada_advisor.whynot.scheduled import SimulatedScheduler
+
+    found = remedies.Remedies(
+        FleetEditor(
+            losses, fleet.manifests, as_manifests(fleet).policies, SimulatedScheduler(losses.inputs.rules)
+        ),
+        settings.loss,
+        question.is_reported,
+        question.holds,
+        per_policy=question.remedies,
+        is_over=_after(remedies.SECONDS, deadline),
+    )
+    edits, unsearched = yield from found.steps()
+    notes = []
+    if unsearched:
+        text = counted(unsearched, "group of failing bindings", "groups of failing bindings")
+        notes.append(f"no remedy was looked for, for {text}: there are too many, or the time was over")
+    capacity = least_capacity.LeastCapacity(losses, settings.loss, _after(least_capacity.SECONDS, deadline))
+    more = [] if settings.loss is Loss.ITSELF else (yield from capacity.steps())
+    if capacity.looked < capacity.short:
+        of = counted(capacity.short, "domain leaves", "domains leave")
+        notes.append(f"{of} something short; the least capacity to add was looked for in {capacity.looked:,}")
+    return [*edits, *more, *found.of_settings(settings)], notes
+
+
+def _after(seconds: float, deadline: float) -> Callable[[], bool]:
+    """Return what says whether some time from now, or a deadline, is over."""
+    end = min(deadline, time.monotonic() + seconds)
+    return lambda: time.monotonic() >= end

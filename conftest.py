@@ -1,0 +1,3 @@
+"""For every run of pytest, of tests and of checks."""
+
+pytest_plugins = ["tests.cases"]

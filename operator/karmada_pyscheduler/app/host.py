@@ -1,0 +1,134 @@
+"""The parts of a process that work before plugins are loaded: signals, supervisor, probes, metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from karmada_pyscheduler.app.environment import Environment
+from karmada_pyscheduler.app.secure_metrics import SecureMetrics
+from karmada_pyscheduler.client.leader import Elector
+from karmada_pyscheduler.informer.kopf_watch import EventSource
+from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.process import process_exit
+
+LOADING: Final = "plugins are being loaded"
+FILLING: Final = "the caches are not filled yet"
+
+
+class Readiness:
+    """The phases of a start: plugins are loaded, the caches are filled, the watches work.
+
+    Attributes:
+        is_filled: Whether the caches have everything that the initial lists had.
+    """
+
+    def __init__(self) -> None:
+        """Start with the loading of plugins."""
+        self._phase = LOADING
+        self._watch: EventSource | None = None
+
+    def plugins_loaded(self) -> None:
+        """Enter the phase in which the caches are filled."""
+        self._phase = FILLING
+
+    def caches_filled(self, watch: EventSource) -> None:
+        """Enter the last phase: the process is ready as long as its watches have no problem."""
+        self._watch = watch
+
+    @property
+    def is_filled(self) -> bool:
+        return self._watch is not None
+
+    @property
+    def problem(self) -> str | None:
+        """The reason why ``/readyz`` fails, None if it succeeds."""
+        return self._phase if self._watch is None else self._watch.problem
+
+
+class Host:
+    """One process.
+
+    Attributes:
+        environment: Its environment.
+        metrics: The metrics that it exposes.
+        supervisor: The thread that renews the Lease and answers probes.
+        elector: Holds the Lease; None without leader election, and before ``take_part``.
+        readiness: The phase of the start, for ``/readyz``.
+        stop: Is set when the process has to stop.
+    """
+
+    def __init__(self, options: Options, environment: Environment) -> None:
+        """Build everything; ``serve`` listens. Raises ConfigError if the certificate of the metrics cannot be used."""
+        self.environment = environment
+        self.metrics = Metrics()
+        self.supervisor = environment.supervisor(
+            clock=environment.clock, end=environment.end, on_stall=self._release_lease
+        )
+        self.elector: Elector | None = None
+        self.readiness = Readiness()
+        self.stop = asyncio.Event()
+        self._secure_metrics: SecureMetrics | None = None
+        if options.metrics_tls_cert_file is not None:
+            self._secure_metrics = SecureMetrics(options, environment, self.metrics.exposition, CONTENT_TYPE)
+        self._server = environment.server(
+            health_address=options.health_address,
+            metrics_address="" if self._secure_metrics is not None else options.metrics_address,
+            health=lambda: self.supervisor.problem,
+            ready=self._not_ready_reason,
+            exposition=self.metrics.exposition,
+            content_type=CONTENT_TYPE,
+        )
+
+    async def serve(self) -> None:
+        """Handle signals, start the supervisor, and answer probes."""
+        self.take_signals()
+        self.supervisor.start()
+        await self.supervisor.run(self._server.start())
+        if self._secure_metrics is not None:
+            await self.supervisor.run(self._secure_metrics.start())
+
+    def take_part(self, elector: Elector) -> None:
+        """Take part in the election of the leader from now on."""
+        self.elector = elector
+
+    def stop_on_signals(self) -> None:
+        """Set ``stop`` at a signal from now on. Before, a signal ends the process at once, as nothing has to be stopped."""
+        loop = asyncio.get_running_loop()
+
+        def stop() -> None:
+            self.supervisor.stop_within()
+            loop.call_soon_threadsafe(self.stop.set)
+
+        self.environment.signals.listen(stop)
+
+    def take_signals(self) -> None:
+        """Handle signals in the process, not in the event loop, which may be blocked; kopf takes them at every start."""
+        loop = asyncio.get_running_loop()
+        for number in process_exit.SIGNALS:
+            loop.remove_signal_handler(number)
+        self.environment.signals.install()
+
+    async def close(self) -> None:
+        """Undo ``serve``."""
+        self.supervisor.stop_within()
+        if self.supervisor.is_running:
+            await self.supervisor.run(self._server.stop())
+            if self._secure_metrics is not None:
+                await self.supervisor.run(self._secure_metrics.stop())
+            self.supervisor.close()
+        self.environment.signals.restore()
+
+    def _not_ready_reason(self) -> str | None:
+        elector = self.elector
+        return (
+            self.supervisor.problem
+            or self.readiness.problem
+            or (elector.problem if elector is not None else None)
+        )
+
+    async def _release_lease(self) -> None:
+        """Let a standby lead at once, because this process is about to end."""
+        if self.elector is not None:
+            await self.elector.release()

@@ -1,0 +1,164 @@
+"""The work of the process that leads (decide, write, post Events), and whether this process may write."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import Final
+
+from karmada_pyscheduler.app.host import Host
+from karmada_pyscheduler.app.wiring import new_scheduler
+from karmada_pyscheduler.app.workloads import WorkloadSource
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.karmada import KarmadaClient
+from karmada_pyscheduler.client.leader import Elector
+from karmada_pyscheduler.client.recorder import NORMAL, WARNING, EventRecorder
+from karmada_pyscheduler.estimator.accurate import AccurateEstimator
+from karmada_pyscheduler.informer.event_handlers import EventHandlers
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.process.supervisor import Supervisor
+from karmada_pyscheduler.records.recorder import Recorder
+from karmada_pyscheduler.scheduler.state import SchedulerState
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.config.options import Options
+from karmada_scheduler.estimator.general import GeneralEstimator
+
+log = logging.getLogger(__name__)
+
+STOP_SECONDS: Final = 10.0
+"""How long a stop waits for writes under way; ``supervisor.STOP_SECONDS`` limits the whole stop."""
+
+_EVENT_WAIT_SECONDS: Final = 5.0
+"""How long an Event lets bindings go first, at most."""
+
+_FLUSH_SECONDS: Final = 5.0
+"""How long a stop then waits for Events. The Lease is kept meanwhile, so the next leader waits as well."""
+
+
+class Leader:
+    """The scheduling loop with its writer and its Events."""
+
+    def __init__(
+        self,
+        host: Host,
+        options: Options,
+        state: SchedulerState,
+        handlers: EventHandlers,
+        connection: Connection,
+        *,
+        accurate: AccurateEstimator | None,
+        is_leading: Callable[[], bool],
+        workloads: WorkloadSource,
+        on_rollback: Callable[[], None],
+        recorder: Recorder | None,
+    ) -> None:
+        """Build the loop; ``run`` runs it.
+
+        Args:
+            host: The process.
+            options: The validated command line.
+            state: The caches, the queue and the plugins.
+            handlers: Get the objects that are read after conflicts.
+            connection: Writes go here.
+            accurate: Requests available replicas from the member clusters; None if that is off.
+            is_leading: Returns whether a write may be sent now.
+            workloads: The metadata of workloads, for plugins.
+            on_rollback: Called when an object is older than in the cache.
+            recorder: Records decisions; None without records.
+        """
+        environment, metrics = host.environment, host.metrics
+        self._queue = state.queue
+        self._reconsiderations = state.reconsiderations
+        self._recorder = EventRecorder(
+            connection,
+            now=environment.now,
+            clock=environment.clock,
+            idle=partial(self._queue.wait_idle, timeout=_EVENT_WAIT_SECONDS),
+            may_post=is_leading,
+            on_result=lambda result: metrics.api_server.writes.labels("event", result).inc(),
+        )
+        self.scheduler = new_scheduler(
+            options,
+            state,
+            KarmadaClient(connection),
+            self._recorder,
+            handlers,
+            is_leading=is_leading,
+            now=environment.now,
+            find_workload=workloads.look_up,
+            stored_workload=workloads.stored,
+            on_rollback=on_rollback,
+            estimators=[GeneralEstimator(options.feature_gates)],
+            accurate=accurate,
+            new_budget=environment.decision_budget,
+            recorder=recorder,
+        )
+
+    def record(self, binding: Binding, warning: bool, reason: str, text: str) -> None:  # noqa: FBT001 (the handle)
+        """Record an Event of a plugin."""
+        self._recorder.record(binding, WARNING if warning else NORMAL, reason, text)
+
+    async def run(self) -> None:
+        """Schedule until cancelled; then wait for the writes under way, and for Events."""
+        log.info("Starting karmada scheduler", extra={"count": len(self._queue)})
+        async with self._recorder.posting(flush_seconds=_FLUSH_SECONDS):
+            try:
+                async with asyncio.TaskGroup() as tasks:
+                    tasks.create_task(self.scheduler.run(), name="schedule")
+                    tasks.create_task(self._reconsiderations.run(), name="reconsider")
+            finally:
+                await self.scheduler.drain(timeout=STOP_SECONDS)
+
+
+class Leadership:
+    """Whether this process may write; without leader election it always may."""
+
+    def __init__(
+        self,
+        elector: Elector | None,
+        *,
+        supervisor: Supervisor,
+        metrics: Metrics,
+        end: Callable[..., None],
+    ) -> None:
+        """Use an elector whose connection belongs to the supervisor's event loop; None without leader election.
+
+        ``end`` ends the process at once; see ``process_exit.end``.
+        """
+        self._end = end
+        self._elector = elector
+        self._supervisor = supervisor
+        self._metrics = metrics
+
+    def is_leader(self) -> bool:
+        """Return False before the Lease is acquired, and once it may have expired."""
+        return self._elector is None or self._elector.is_leader()
+
+    @asynccontextmanager
+    async def hold(self) -> AsyncIterator[None]:
+        """Acquire the Lease, renew it during the block, and release it at the end. If it is lost, the process ends."""
+        if self._elector is None:
+            yield
+            return
+        gauge = self._metrics.api_server.leader.labels("")
+        gauge.set(0)
+        await self._supervisor.run(self._elector.acquire())
+        gauge.set(1)
+        self._supervisor.leading = True
+        renewal = asyncio.create_task(self._supervisor.run(self._renew(self._elector)), name="renew lease")
+        try:
+            yield
+        finally:
+            self._supervisor.leading = False
+            gauge.set(0)
+            renewal.cancel()
+            await asyncio.gather(renewal, return_exceptions=True)
+            await self._supervisor.run(self._elector.release())
+
+    async def _renew(self, elector: Elector) -> None:
+        """Renew the Lease; if it is lost, end the process, even while the main event loop is blocked."""
+        reason = await elector.renew()
+        self._end(1, log_last=lambda: log.error("leaderelection lost: %s", reason))

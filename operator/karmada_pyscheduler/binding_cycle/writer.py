@@ -1,0 +1,189 @@
+"""Requests about bindings: limited by the write limiter, sent only while leading, counted.
+
+Every patch names the resourceVersion that it was computed from. An answer therefore holds the version that was known
+before with our own change, and enters the cache without enqueueing the binding.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any, Final
+
+from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.client.karmada import KarmadaClient
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.binding_cycle.result import NotLeadingError
+from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+
+_RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
+
+
+def compare_resource_versions(one: str, other: str) -> int:
+    """Compare two resourceVersions: -1, 0 or 1; ValueError if one is no number.
+
+    Source: k8s.io/apimachinery v0.35.3 pkg/util/resourceversion.
+    """
+    for version in (one, other):
+        if _RESOURCE_VERSION.fullmatch(version) is None:
+            raise ValueError(f"resource version is not well formed: {version}")
+    left, right = int(one), int(other)
+    return (left > right) - (left < right)
+
+
+class BindingWriter:
+    """Patches bindings and their statuses, and reads them again.
+
+    Attributes:
+        bindings: The newest known version of each binding.
+        is_leading: Returns False once another process may be the leader.
+    """
+
+    def __init__(
+        self,
+        client: KarmadaClient,
+        bindings: BindingCache,
+        *,
+        limiter: WriteLimiter,
+        is_leading: Callable[[], bool],
+        is_gone: Callable[[str], bool],
+        on_read: Callable[[str, str, Mapping[str, Any]], None],
+        on_rollback: Callable[[], None] = lambda: None,
+        metrics: Metrics,
+    ) -> None:
+        """Connect the client with the cache.
+
+        Args:
+            client: Sends the requests.
+            bindings: Gets the answers to patches, so that the next decision is based on them.
+            limiter: Limits the number of writes at a time.
+            is_leading: Called before every write, and again just before it is sent; returns False once the Lease may have expired.
+            is_gone: Called before a result is written; returns whether a cluster is being deleted or does not exist.
+            on_read: Gets each manifest that is read, as a watch event: kind, ``MODIFIED``, manifest.
+            on_rollback: Called when a binding that is read has a lower resourceVersion than the cached one.
+            metrics: Counts writes.
+        """
+        self._client = client
+        self.bindings: Final = bindings
+        self._limiter = limiter
+        self.is_leading: Final = is_leading
+        self._is_gone = is_gone
+        self._on_read = on_read
+        self._on_rollback = on_rollback
+        self._metrics = metrics
+
+    def ensure_leading(self) -> None:
+        """Raise NotLeadingError once another process may be the leader."""
+        if not self.is_leading():
+            raise NotLeadingError("not leading any more, nothing is written")
+
+    async def patch_result(
+        self,
+        binding: Binding,
+        annotations: Mapping[str, str | None],
+        clusters: list[dict[str, Any]] | None,
+        tasks: list[dict[str, Any]] | None = None,
+    ) -> Binding:
+        """Patch annotations and ``spec.clusters`` of a binding; return the binding as stored.
+
+        Args:
+            binding: The version that the patch is based on.
+            annotations: The annotations to set; None removes one.
+            clusters: ``spec.clusters`` as JSON; None leaves them as they are.
+            tasks: ``spec.gracefulEvictionTasks`` as JSON; None leaves them as they are.
+
+        Raises:
+            ApiError: The API server refused the patch, or did not answer.
+            NotLeadingError: Another process may be the leader; nothing was sent.
+            AbandonedError: A cluster is gone since the decision; nothing was sent.
+        """
+        async with self._slot(low_priority=False):
+            if gone := next((each["name"] for each in clusters or () if self._is_gone(each["name"])), None):
+                raise AbandonedError(
+                    f"cluster {gone} was deleted before the result was sent", reschedule=True
+                )
+            with self._counted("spec"):
+                manifest = await self._client.patch_result(
+                    binding.key,
+                    resource_version=binding.resource_version,
+                    annotations=annotations,
+                    clusters=clusters,
+                    tasks=tasks,
+                    before_send=self.ensure_leading,
+                )
+            stored = _parsed(Binding.from_manifest, manifest)
+        self.bindings.put_written(stored)
+        return stored
+
+    async def patch_status(
+        self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
+    ) -> None:
+        """Patch the status with the fields that ``fields_for`` returns, unless it returns none.
+
+        ``fields_for`` gets the newest known version of the binding once the write may be sent: other controllers write
+        statuses while this one waits. Raises as ``patch_result`` does.
+        """
+        async with self._slot(low_priority=low_priority):
+            base = self._newest(binding)
+            fields = fields_for(base)
+            if not fields:
+                return
+            with self._counted("status"):
+                manifest = await self._client.patch_status(
+                    base.key,
+                    resource_version=base.resource_version,
+                    status=fields,
+                    before_send=self.ensure_leading,
+                )
+            stored = _parsed(base.with_status, manifest)
+        self.bindings.put_written(stored)
+
+    async def read(self, key: BindingKey) -> Binding:
+        """Read a binding again. A change by another client enqueues it, as a watch event does. Raises ApiError."""
+        return _parsed(Binding.from_manifest, await self.read_manifest(key))
+
+    async def read_manifest(self, key: BindingKey) -> Manifest:
+        """Read a binding as ``read`` does, without parsing it."""
+        known = self.bindings.version_of(key)
+        manifest = await self._client.get_binding(key)
+        self._on_read(key.kind, "MODIFIED", manifest)
+        if int(manifest["metadata"]["resourceVersion"]) < known:
+            self._on_rollback()
+        return manifest
+
+    def _newest(self, binding: Binding) -> Binding:
+        known = self.bindings.get(binding.key)
+        if known is None or known.uid != binding.uid:
+            return binding
+        newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0
+        return known if newer else binding
+
+    @asynccontextmanager
+    async def _slot(self, *, low_priority: bool) -> AsyncIterator[None]:
+        """Wait until a write may be sent; NotLeadingError if another process may be the leader then."""
+        async with self._limiter.slot(low_priority=low_priority):
+            self.ensure_leading()
+            yield
+
+    @contextmanager
+    def _counted(self, target: str) -> Iterator[None]:
+        """Count the response to the request in the block."""
+        try:
+            yield
+        except ApiError as error:
+            self._metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
+            raise
+        self._metrics.api_server.writes.labels(target, "200").inc()
+
+
+def _parsed(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:
+    """Return the parsed answer; raise ApiError if it cannot be parsed, as after an invalid change by another client."""
+    try:
+        return parse(answer)
+    except ValueError as problem:
+        raise ApiError(f"the answer cannot be read: {problem}") from problem

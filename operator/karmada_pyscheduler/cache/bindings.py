@@ -1,0 +1,73 @@
+"""The bindings of both kinds, indexed by key, by the policy that claims them, and by workload group."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from karmada_pyscheduler.cache.store import Store
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+
+_POLICY: Final = "policy"
+_AFFINITY: Final = "affinity group"
+_ANTI_AFFINITY: Final = "anti-affinity group"
+
+
+class BindingCache(Store[BindingKey, Binding]):
+    """Bindings by key, with three indexes; implements ``framework.cycle.Peers``."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        super().__init__(lambda binding: binding.key)
+        self._index: dict[tuple[str, str], dict[BindingKey, None]] = {}
+        self._counts: Counter[str] = Counter()
+
+    def count(self, kind: str) -> int:
+        """Return the number of bindings of a kind."""
+        return self._counts[kind]
+
+    def keys(self) -> list[BindingKey]:
+        """Return the keys of all bindings."""
+        return list(self._objects)
+
+    def claimed_by(self, policy_id: str) -> Collection[BindingKey]:
+        """Return the keys of the bindings that carry a policy's permanent id, in the order in which they got it."""
+        return self._index.get((_POLICY, policy_id), {}).keys()
+
+    def in_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Return all bindings of a group, of all namespaces and schedulers."""
+        return self._members(_AFFINITY, group)
+
+    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
+        """Return all bindings of a group, of all namespaces and schedulers."""
+        return self._members(_ANTI_AFFINITY, group)
+
+    def _members(self, index: str, group: str) -> list[Binding]:
+        return [self._objects[key] for key in sorted(self._index.get((index, group), ()))]
+
+    def _stored(self, old: Binding | None, new: Binding | None) -> None:
+        for binding, number in ((old, -1), (new, 1)):
+            if binding is not None:
+                self._counts[binding.key.kind] += number
+        before, after = _entries(old), _entries(new)
+        for entry in before - after:
+            keys = self._index[entry]
+            del keys[old.key]  # type: ignore[union-attr]
+            if not keys:
+                del self._index[entry]
+        for entry in after - before:
+            self._index.setdefault(entry, {})[new.key] = None  # type: ignore[union-attr]
+        super()._stored(old, new)
+
+
+def _entries(binding: Binding | None) -> set[tuple[str, str]]:
+    """Return the index entries of a binding."""
+    if binding is None:
+        return set()
+    labels, groups = binding.labels, binding.spec.workload_affinity_groups
+    entries = {(_POLICY, labels.get(label, "")) for label in (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL)}
+    if groups is not None:
+        entries |= {(_AFFINITY, groups.affinity_group), (_ANTI_AFFINITY, groups.anti_affinity_group)}
+    return {entry for entry in entries if entry[1]}

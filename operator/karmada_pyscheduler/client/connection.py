@@ -1,0 +1,277 @@
+"""One connection to the Karmada API server: credentials, requests, lists, watches.
+
+Every request returns a JSON object or raises ``ApiError``, whatever the server or a proxy in front of it responds with.
+Requests go through ``http``, which takes less than half of aiohttp's CPU time. Watches, and requests through a proxy
+that the kubeconfig names, go through aiohttp (``sessions``). ``.netrc`` is not read.
+
+A connection belongs to one event loop; a process may have several, each on a loop of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
+from contextlib import aclosing
+from typing import Any, Final, Protocol
+from urllib.parse import urlencode, urlsplit
+
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
+from karmada_pyscheduler.client.identity import Identity
+from karmada_pyscheduler.client.login import Login
+from karmada_pyscheduler.client.responses import decoded, refusal
+from karmada_pyscheduler.client.transport import HttpTransport, Transport, is_tls_refusal
+from karmada_pyscheduler.client.watch_lines import Lines
+from karmada_scheduler import json_body
+from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import Struct
+
+MERGE_PATCH: Final = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
+JSON: Final = "application/json"
+
+
+class Credentials(Struct, frozen=True, kw_only=True):
+    """Server and credentials for another HTTP client."""
+
+    server: str
+    tls: ssl.SSLContext
+    token: str | None
+    proxy_url: str | None
+    scheme: str = "Bearer"
+
+
+class ApiConnection(Protocol):
+    """What reviews, Events and Leases are read with."""
+
+    async def request(self, method: str, path: str, *, body: Any = None, timeout: float) -> dict[str, Any]:
+        """Send a request. Raises ApiError."""
+
+
+class Connection:
+    """Requests to one API server. Close it when done."""
+
+    def __init__(
+        self,
+        login: Login,
+        on_response: Callable[[str, str, int], None] = lambda *_: None,
+        *,
+        transport: Callable[[Identity], Transport] = HttpTransport,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """Take credentials; nothing is sent yet.
+
+        Args:
+            login: Server and credentials.
+            on_response: Called with the method, the host and the status of every request; 0 without a response.
+            transport: Makes a transport that uses these credentials.
+            clock: In seconds, never running backwards.
+        """
+        self._transport = transport
+        self._clock = clock
+        self._login = login
+        self._on_response = on_response
+        self._identity = login.identity
+        self._host = urlsplit(self._identity.server).netloc
+        self._connections = transport(self._identity)
+
+    @property
+    def server(self) -> str:
+        """The URL of the API server."""
+        return self._login.identity.server
+
+    async def credentials(self) -> Credentials:
+        """Return the current credentials for kopf's login."""
+        found = await self._login.current()
+        scheme, _, token = (found.authorization or "").partition(" ")
+        return Credentials(
+            server=found.server,
+            tls=found.tls,
+            token=token or None,
+            proxy_url=found.proxy_url,
+            scheme=scheme or "Bearer",
+        )
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: Any = None,
+        content_type: str = JSON,
+        query: Mapping[str, str] | None = None,
+        timeout: float = 30.0,
+        accept: str = JSON,
+        before_send: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        """Send one request and return the parsed response.
+
+        A request that is refused for its credentials (401, or a TLS alert) was not carried out. It is repeated once,
+        whatever the method, if there are newer credentials.
+
+        Args:
+            method: The HTTP method.
+            path: The path from the root of the server, such as ``/apis/work.karmada.io/v1alpha2/…``.
+            body: JSON; None for no body.
+            content_type: The type of the body.
+            query: Query parameters.
+            timeout: Seconds for the whole request.
+            accept: The ``Accept`` header; all types of JSON.
+            before_send: Called just before each attempt is sent, after all waits; an exception ends the request unsent.
+
+        Raises:
+            ApiError: Any response but 2xx with a JSON object, and no response (``code`` 0).
+        """
+        target = f"{path}?{urlencode(query)}" if query else path
+        headers = {"Content-Type": content_type, "Accept": accept}
+        if method == "GET":
+            headers["Accept-Encoding"] = (
+                "gzip"  # lists are long; the server does not compress short responses
+            )
+        before = self._login.identity
+        try:
+            content = b"" if body is None else json_body.encode(body)
+        except ValueError as error:
+            raise ApiError(f"{method} {path}: the body cannot be written as JSON: {error}") from error
+        request = OutgoingRequest(method, target, headers, content, timeout, before_send)
+        deadline = self._clock() + timeout
+        try:
+            identity = self._login.ready()
+            if identity is None:
+                async with asyncio.timeout(timeout):
+                    identity = await self._login.current()
+            failure: OSError | None = None
+            try:
+                response = await self._send(identity, request)
+            except TimeoutError:
+                raise
+            except OSError as error:
+                failure = error
+            if failure is not None or response.status == 401:
+                async with asyncio.timeout(max(0.0, deadline - self._clock())):
+                    other = await self._renewed_credentials(identity, failure)
+                    if other is not None:
+                        identity, response = other, await self._send(other, request)
+                    elif failure is not None:
+                        raise failure
+        except OSError as error:  # a TimeoutError is one
+            raise self._unreachable(method, error, before) from error
+        except ValueError as error:
+            raise ApiError(f"cannot log in to {self.server}: {error}") from error
+        self._on_response(method, self._host, response.status)
+        if 200 <= response.status < 300:
+            return await decoded(response, f"{method} {path}")
+        raise self._refusal(response, f"{method} {path}", identity)
+
+    def _send(self, identity: Identity, request: OutgoingRequest) -> Coroutine[Any, Any, Response]:
+        if identity.authorization is not None:
+            request.headers["Authorization"] = identity.authorization
+        if identity is not self._identity:
+            self._reconnect(self._login.identity)
+        return self._connections.request(request)
+
+    def _reconnect(self, identity: Identity) -> None:
+        """Use new credentials from now on; requests under way end on the old connections."""
+        if identity.route != self._identity.route:
+            self._connections.retire()
+            self._connections = self._transport(identity)
+            self._host = urlsplit(identity.server).netloc
+        self._identity = identity
+
+    async def _renewed_credentials(self, refused: Identity, failure: OSError | None) -> Identity | None:
+        """Return other credentials with which a failed request may be repeated; None if it may not.
+
+        Args:
+            refused: The credentials of the failed request.
+            failure: The error of the connection, None for a response of 401.
+        """
+        if failure is None or is_tls_refusal(failure):
+            found = await self._login.renewed(refused)
+            return found if found.differs_from(refused) else None
+        if self._login.explain(refused):
+            # Some servers close such a connection without an alert. The request may have been carried out: no repetition.
+            await self._login.renewed(refused)
+        return None
+
+    def _unreachable(self, method: str, error: OSError, identity: Identity) -> ApiError:
+        self._on_response(method, self._host, 0)
+        text = str(error) or type(error).__name__
+        expired = self._login.explain(identity)
+        return ApiError(f"cannot reach {self.server}: {text}{f' ({expired})' if expired else ''}")
+
+    def _refusal(self, response: Response, what: str, identity: Identity) -> ApiError:
+        known = ""
+        if response.status == 401:
+            known = self._login.explain(identity)
+            known = known or (
+                f"the API server does not accept {identity.credential}" if identity.credential else ""
+            )
+        return refusal(response, what, f" ({known})" if known else "")
+
+    async def watch(
+        self, target: str, accepted: Callable[[], None] = lambda: None, *, accept: str = JSON
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield the lines of a watch, ``LongLine`` for one that is too long, until the server ends it.
+
+        Args:
+            target: Path and query.
+            accepted: Called when the API server has accepted the watch.
+            accept: The ``Accept`` header; all types of JSON.
+
+        Raises:
+            ApiError: The watch was not accepted, or the connection broke (``code`` 0).
+        """
+        lines, before = Lines(), self._login.identity
+        try:
+            async with aclosing(self._watch_pieces(target, accepted, accept)) as pieces:
+                async for piece in pieces:
+                    # Responses that arrived at the same time are read first: events of own writes are then known.
+                    await asyncio.sleep(0)
+                    for line in lines.feed(piece):
+                        yield line
+        except OSError as error:
+            raise self._unreachable("GET", error, before) from error
+        except ValueError as error:
+            raise ApiError(f"cannot log in to {self.server}: {error}") from error
+        if line := lines.end():
+            yield line
+
+    async def _watch_pieces(
+        self, target: str, accepted: Callable[[], None], accept: str
+    ) -> AsyncGenerator[bytes, None]:
+        identity = await self._login.current()
+        is_repeated = False
+        while True:
+            headers = {"Accept": accept}
+            if identity.authorization is not None:
+                headers["Authorization"] = identity.authorization
+            failure: OSError | None = None
+            try:
+                async with self._connections.stream(identity, target, headers) as stream:
+                    if stream.status == 200:
+                        self._on_response("GET", self._host, stream.status)
+                        content_type = stream.headers.get("content-type", "")
+                        if not content_type.startswith("text/"):  # the type of error pages of proxies
+                            accepted()
+                        async with aclosing(stream.pieces()) as pieces:
+                            async for piece in pieces:
+                                yield piece
+                        return
+                    response = await stream.refusal()
+            except OSError as error:
+                failure = error
+            other = None
+            if not is_repeated and (failure is not None or response.status == 401):
+                other = await self._renewed_credentials(identity, failure)
+            if other is None and failure is not None:
+                raise failure
+            if other is None:
+                self._on_response("GET", self._host, response.status)
+                raise self._refusal(response, f"GET {target}", identity)
+            identity, is_repeated = other, True
+
+    async def close(self) -> None:
+        """Close the sockets."""
+        self._login.close()
+        await self._connections.close()

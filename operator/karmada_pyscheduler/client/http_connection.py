@@ -1,0 +1,188 @@
+"""One HTTP/1.1 connection: requests as bytes, and responses that httptools parses."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import zlib
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, cast
+
+import httptools
+
+from karmada_scheduler.structs import Struct
+
+_GZIP: Final = 16 + zlib.MAX_WBITS
+
+
+class ConnectionLostError(ConnectionError):
+    """The connection ended before the response did.
+
+    Attributes:
+        no_response: Whether no byte of a response had arrived.
+        refused_tls: Whether the server ended it with a TLS alert before it read any request, as when it does not
+            accept our certificate.
+    """
+
+    def __init__(self, message: str, *, no_response: bool, refused_tls: bool = False) -> None:
+        """``message`` is the reason."""
+        super().__init__(message)
+        self.no_response = no_response
+        self.refused_tls = refused_tls
+
+
+class Response(Struct, frozen=True):
+    """The response of a server; the names of headers are in lower case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class OutgoingRequest(NamedTuple):
+    """A request for a server.
+
+    Attributes:
+        method: Any but HEAD and CONNECT.
+        target: Path and query.
+        headers: Headers besides ``Host``, ``User-Agent`` and ``Content-Length``.
+        body: The body; empty for none.
+        timeout: Seconds for the whole request.
+        before_send: Called when there is a connection, just before the request is sent. An exception of it is raised, and
+            nothing is sent.
+    """
+
+    method: str
+    target: str
+    headers: dict[str, str]
+    body: bytes
+    timeout: float
+    before_send: Callable[[], None] = lambda: None
+
+
+class PersistentConnection(asyncio.Protocol):
+    """One connection, which carries one request at a time."""
+
+    def __init__(self, max_response: int) -> None:
+        self.is_lost = False
+        self.was_used = False
+        self.idle_since = 0.0
+        self._max_response = max_response
+        self._received = 0
+        self._is_first = True
+        self._transport: asyncio.Transport | None = None
+        self._parser = httptools.HttpResponseParser(self)
+        self._response: asyncio.Future[Response] | None = None
+        self._keeps_alive = False
+        self._has_data = False
+        self._is_final = False
+        self._headers: dict[str, str] = {}
+        self._pieces: list[bytes] = []
+
+    @property
+    def is_reusable(self) -> bool:
+        """Whether the server accepts another request."""
+        return self._keeps_alive and not self.is_lost
+
+    def send(self, data: bytes) -> asyncio.Future[Response]:
+        """Send a request and return its response; a caller that stops waiting has to close the connection."""
+        self._response = asyncio.get_running_loop().create_future()
+        self._is_first = not self.was_used
+        self._has_data, self._is_final, self.was_used = False, False, True
+        self._received = 0
+        if self._transport is None or self.is_lost:
+            self._fail("the server closed the connection")
+        else:
+            self._transport.write(data)
+        return self._response
+
+    def close(self) -> None:
+        self.is_lost = True
+        if self._transport is not None:
+            self._transport.abort()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)  # uvloop's are none by inheritance
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.is_lost = True
+        if self._is_final and exc is None and not self._has_length():
+            self._complete()
+        # With TLS 1.3 a server verifies our certificate when the first request may already have been sent.
+        refused = self._is_first and not self._has_data and isinstance(exc, ssl.SSLError)
+        self._fail(str(exc) if exc else "the server closed the connection", refused_tls=refused)
+        # Both refer to the connection, and cyclic garbage is collected rarely (process.memory).
+        self._transport = None
+        del self._parser
+
+    def data_received(self, data: bytes) -> None:
+        if (
+            self._response is None
+        ):  # without a request, such as a 408 before the server closes an idle connection
+            self.close()
+            return
+        self._has_data = True
+        self._received += len(data)
+        if self._received > self._max_response:
+            self._fail(self._too_long())
+            self.close()
+            return
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserError as error:
+            self._fail(f"the response is not HTTP/1.1: {error}")
+            self.close()
+
+    def on_message_begin(self) -> None:
+        self._headers, self._pieces = {}, []
+        if self._response is None:
+            self.close()  # a second response to one request: the connection cannot be trusted
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        self._headers[name.decode("latin-1").lower()] = value.decode("latin-1")
+
+    def on_headers_complete(self) -> None:
+        self._is_final = self._parser.get_status_code() >= 200
+
+    def on_body(self, body: bytes) -> None:
+        self._pieces.append(body)
+
+    def on_message_complete(self) -> None:
+        if self._is_final:  # else an interim response such as 100 Continue
+            self._keeps_alive = self._parser.should_keep_alive()
+            self._complete()
+
+    def _has_length(self) -> bool:
+        return "content-length" in self._headers or "transfer-encoding" in self._headers
+
+    def _complete(self) -> None:
+        response, self._response, self._is_final = self._response, None, False
+        if response is None or response.done():
+            return
+        body = b"".join(self._pieces)
+        try:
+            if self._headers.get("content-encoding") == "gzip":
+                body = self._unpacked(body)
+            response.set_result(Response(self._parser.get_status_code(), self._headers, body))
+        except (EOFError, zlib.error) as error:
+            response.set_exception(OSError(f"the response's gzip is broken: {error}"))
+        except OSError as too_long:
+            response.set_exception(too_long)
+
+    def _unpacked(self, body: bytes) -> bytes:
+        unpacker = zlib.decompressobj(_GZIP)
+        plain = unpacker.decompress(body, self._max_response)
+        if unpacker.unconsumed_tail:
+            raise OSError(self._too_long())
+        if not unpacker.eof:
+            raise EOFError("it ends too early")
+        return plain
+
+    def _too_long(self) -> str:
+        return f"the response is longer than {self._max_response} bytes"
+
+    def _fail(self, why: str, *, refused_tls: bool = False) -> None:
+        response, self._response = self._response, None
+        if response is not None and not response.done():
+            lost = ConnectionLostError(why, no_response=not self._has_data, refused_tls=refused_tls)
+            response.set_exception(lost)

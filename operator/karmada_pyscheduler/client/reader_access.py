@@ -1,0 +1,121 @@
+"""Who may read what is served on an address that others than this machine reach: whom an API server lets.
+
+A reader needs a bearer token of somebody who may ``get`` a path that is none of a resource (``nonResourceURLs`` of a
+ClusterRole). Who may read gets all that is served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.reviews import (
+    KARMADA,
+    Reviewer,
+    Reviews,
+    ReviewUnavailableError,
+    TokenRefusedError,
+    TooManyRefusedError,
+    User,
+)
+from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.request_guard import RequestRefusal, bearer_token
+
+log = logging.getLogger(__name__)
+
+_RETRY_SECONDS: Final = 5
+
+
+class ReaderAccess:
+    """The certificate of a server, and the reviews of its readers. All of it runs in the event loop of the server."""
+
+    def __init__(
+        self,
+        certificate: ServerCertificate,
+        connect: Callable[[], Awaitable[Connection]],
+        *,
+        what: str,
+        path: str,
+        audiences: Sequence[str] = (),
+        reviewer: Reviewer = KARMADA,
+    ) -> None:
+        """Prepare.
+
+        Args:
+            certificate: Of the server.
+            connect: Opens a connection to the API server that nothing else uses.
+            what: What is served, for texts.
+            path: What a reader may ``get``.
+            audiences: A token is for one of these; empty for the API server's own.
+            reviewer: Which API server it is.
+        """
+        self._certificate = certificate
+        self.tls: Final = certificate.context
+        self._connect = connect
+        self._what = what
+        self._path = path
+        self._audiences = audiences
+        self._reviewer = reviewer
+        self._connection: Connection | None = None
+        self._reviews: Reviews | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self._logged = ""
+
+    async def open(self) -> None:
+        """Read credentials, and follow changes of the certificate; nothing is sent yet.
+
+        Raises:
+            ConnectionConfigError: There are no usable credentials.
+        """
+        self._connection = await self._connect()
+        self._reviews = Reviews(self._connection, audiences=self._audiences, reviewer=self._reviewer)
+        self._refreshing = asyncio.create_task(
+            self._certificate.keep_fresh(), name=f"certificate of {self._what}"
+        )
+
+    async def close(self) -> None:
+        """Undo ``open``."""
+        if self._refreshing is not None:
+            self._refreshing.cancel()
+        if self._connection is not None:
+            await self._connection.close()
+
+    async def reader(self, headers: Mapping[str, str], address: str) -> User | RequestRefusal:
+        """Return who sends a request from an address, or why it is not answered."""
+        assert self._reviews is not None  # open before the server
+        token = bearer_token(headers)
+        if not token:
+            issuer = (
+                f"for the audience {' or '.join(self._audiences)}"
+                if self._audiences
+                else f"of {self._reviewer.name}"
+            )
+            return _unauthenticated(f"a reader of {self._what} needs a bearer token {issuer}")
+        try:
+            user = await self._reviews.user_of(token, address)
+            is_allowed = await self._reviews.may_get(user, self._path)
+        except TokenRefusedError as error:
+            return _unauthenticated(str(error))
+        except TooManyRefusedError as error:
+            return RequestRefusal(429, str(error), {"Retry-After": str(_RETRY_SECONDS)})
+        except ReviewUnavailableError as error:
+            self._log_once(str(error))
+            text = f"nobody knows at the moment whether you may read {self._what}: {error}"
+            return RequestRefusal(503, text, {"Retry-After": str(_RETRY_SECONDS)})
+        self._logged = ""
+        if is_allowed:
+            return user
+        return RequestRefusal(403, f"{user.name} may not get {self._path} at {self._reviewer.name}")
+
+    def _log_once(self, problem: str) -> None:
+        """Log why readers get no answer, as they may show the status alone."""
+        if problem != self._logged:
+            log.warning("Nobody can read %s: %s", self._what, problem)
+        self._logged = problem
+
+
+def _unauthenticated(problem: str) -> RequestRefusal:
+    return RequestRefusal(401, problem, {"WWW-Authenticate": "Bearer"})

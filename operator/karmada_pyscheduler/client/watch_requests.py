@@ -1,0 +1,123 @@
+"""Requests to watch a kind, with pauses after failures.
+
+An object with more than 1,000 levels ends no watch, a refused request is repeated with other credentials, and there is a
+pause when a proxy answers instead of the API server: docs/decisions/0018-api-server-input.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import aclosing
+from typing import Any, Final
+
+from karmada_pyscheduler.client.watch_lines import read_event
+from karmada_scheduler.api_error import ApiError
+
+log = logging.getLogger(__name__)
+
+Event = dict[str, Any]
+"""``type`` and ``object``; see ``watch_lines.event_of``."""
+
+Connect = Callable[[str, Callable[[], None]], AsyncGenerator[bytes, None]]
+"""Opens a watch: path and query, and a function to call when it is accepted. As ``Connection.watch``."""
+
+_GONE: Final = 410
+_PAUSES: Final = (0.2, 0.5, 1.0, 2.0, 5.0, 10.0)
+"""Seconds between requests after failures."""
+
+_WORKED_SECONDS: Final = 5.0
+"""A request that lasted this long has worked, even without an event."""
+
+_REMIND_AT: Final = frozenset({4, 8})
+_REMIND_EVERY: Final = 16
+"""The same error is logged again after these numbers of failures in a row; finally about every three minutes."""
+
+
+class WatchRequests:
+    """The requests of one process to watch kinds; failures are counted by path."""
+
+    def __init__(
+        self,
+        connect: Connect,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        """Open watches with ``connect``; ``clock`` and ``sleep`` are in seconds, and the clock never runs backwards."""
+        self._connect = connect
+        self._clock = clock
+        self._sleep = sleep
+        self._failures: dict[str, int] = {}
+        self._logged: dict[str, str] = {}
+
+    async def events(
+        self, target: str, accepted: Callable[[], None] = lambda: None
+    ) -> AsyncGenerator[Event, None]:
+        """Yield the events of one request; ends when the next one may be sent.
+
+        A line that cannot be read is logged and skipped, unless it has the name of its object. An ERROR event always
+        has the code 410, whatever the reason was, so that the watch starts again with a list.
+
+        Args:
+            target: Path and query.
+            accepted: Called when the API server has accepted the request.
+        """
+        path = target.partition("?")[0]
+        started = self._clock()
+        problem = ""
+        is_expired = worked = False
+        try:
+            async with aclosing(self._connect(target, accepted)) as lines:
+                async for line in lines:
+                    event = await self._event(path, line)
+                    if event is None:
+                        continue
+                    if event["type"] == "ERROR":
+                        problem, is_expired = _text(event), True
+                        break
+                    if not worked:
+                        worked = True
+                        self._record_success(path)
+                    yield event
+        except ApiError as error:
+            problem, is_expired = str(error), error.code == _GONE
+        if worked or self._clock() - started >= _WORKED_SECONDS:
+            self._failures.pop(path, None)
+        else:
+            failures = self._failed(path, problem or "it ended without an event")
+            await self._sleep(_PAUSES[min(failures, len(_PAUSES)) - 1])
+        if is_expired:
+            yield {"type": "ERROR", "object": {"code": _GONE, "message": problem}}
+
+    async def _event(self, path: str, line: bytes) -> Event | None:
+        try:
+            return await read_event(line)
+        except ValueError as problem:
+            text = f"{problem}, in: {line[:100].decode(errors='replace')}"
+            self._log_once(path, "A line of a watch cannot be read, it is skipped", text)
+            return None
+
+    def _record_success(self, path: str) -> None:
+        if self._failures.pop(path, 0) and self._logged.pop(path, ""):
+            log.info("The watch works again", extra={"path": path})
+
+    def _failed(self, path: str, problem: str) -> int:
+        failures = self._failures[path] = self._failures.get(path, 0) + 1
+        if failures in _REMIND_AT or failures % _REMIND_EVERY == 0:
+            self._logged.pop(path, None)
+        if failures > 1:  # every restart of an API server causes one
+            self._log_once(path, "Cannot watch, trying again", problem)
+        return failures
+
+    def _log_once(self, path: str, message: str, text: str) -> None:
+        if self._logged.get(path) != text:
+            self._logged[path] = text
+            log.warning("%s", message, extra={"path": path, "error": text})
+
+
+def _text(event: Event) -> str:
+    found = event["object"]
+    return f"{found['code']} {found.get('reason') or ''}: {found.get('message') or ''}"

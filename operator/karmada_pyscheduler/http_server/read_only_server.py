@@ -1,0 +1,253 @@
+"""An HTTP server that is read by people and tools, not by the platform: no request has an effect, everything is bounded.
+
+Its address is a loopback address, unless each request is authorized. ``kubectl port-forward`` reaches it, so the right to
+forward ports of a Pod is the right to read. A page of another origin cannot read it: the ``Host`` header must be a name of this machine, which a page behind a
+rebound DNS name does not send, and no response permits another origin. It cannot make the server work either
+(``process.request_guard``). A POST is a question that is too long for an address.
+
+The scheduler runs it in the supervisor's event loop, and ``karmada-pyscheduler web`` in its main thread. Responses are
+written in parts, with pauses, so that a reader that is slow or reads nothing costs a connection for some seconds and no more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final
+
+from aiohttp import web
+
+from karmada_pyscheduler.http_server.addresses import sender_of
+from karmada_pyscheduler.http_server.connections import OpenConnections
+from karmada_pyscheduler.http_server.listener import Listener
+from karmada_pyscheduler.http_server.messages import (
+    AnsweredRequest,
+    AsyncHandler,
+    Document,
+    Handler,
+    HttpRequest,
+    HttpResponse,
+    ProblemPage,
+)
+from karmada_pyscheduler.http_server.request_guard import (
+    MAX_BODY,
+    Access,
+    RequestGuard,
+    RequestLimits,
+    RequestRefusal,
+)
+from karmada_pyscheduler.http_server.responses import (
+    ADDRESS,
+    VIEWER,
+    add_headers,
+    answered,
+    form_of,
+    problem,
+    send,
+    user_of,
+    whole,
+)
+
+log = logging.getLogger(__name__)
+
+_LINGER_SECONDS: Final = 1.0
+"""How long the body of a refused request is read and dropped, so that the reader gets the response."""
+
+_LOOPBACK_ONLY: Final = Access()
+_FEW: Final = RequestLimits()
+
+
+class ReadOnlyServer:
+    """One listener."""
+
+    def __init__(
+        self,
+        address: str,
+        routes: Mapping[str, Handler | AsyncHandler],
+        *,
+        posts: Mapping[str, AsyncHandler] | None = None,
+        always: frozenset[str] = frozenset(),
+        tls: ssl.SSLContext | None = None,
+        access: Access = _LOOPBACK_ONLY,
+        limits: RequestLimits = _FEW,
+        name: str = "explain",
+        problem_page: ProblemPage | None = None,
+        on_response: Callable[[AnsweredRequest], None] = lambda _: None,
+        on_error: Callable[[], None] = lambda: None,
+    ) -> None:
+        """Prepare; ``start`` listens.
+
+        Args:
+            address: ``host:port``.
+            routes: Handlers by path; ``{name}`` in a path stands for one part of it.
+            posts: Handlers of POST requests with the fields of a form.
+            always: Paths that are answered to everybody, whatever the number of requests: those of probes.
+            tls: The context with the server's certificate; None for HTTP.
+            access: Who may read.
+            limits: How many requests are answered.
+            name: Of the server, for its log line.
+            problem_page: Makes the pages of refusals for browsers; None for JSON only.
+            on_response: Gets each request when it is answered.
+            on_error: Called when a handler fails.
+        """
+        self._address = address
+        self._routes = routes
+        self._posts = posts or {}
+        self._always = always
+        self._tls = tls
+        self._access = access
+        self._name = name
+        self._problem_page = problem_page
+        self._on_response = on_response
+        self._on_error = on_error
+        self._streams: set[asyncio.Task[object]] = set()
+        self._runner: web.AppRunner | None = None
+        self._listener: Listener | None = None
+        self._connections = OpenConnections(limits.connections, time.monotonic, proxies=access.proxies)
+        self._guard = RequestGuard(access, limits, time.monotonic)
+
+    async def start(self) -> None:
+        """Listen; ListenError has the address that is in use or not local."""
+        app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
+        for path, handler in self._routes.items():
+            app.router.add_get(path, self._handle(handler), allow_head=False)
+        for path, handler in self._posts.items():
+            app.router.add_post(path, self._handle(handler))
+        app.on_response_prepare.append(add_headers)
+        self._runner = web.AppRunner(
+            app,
+            access_log=None,
+            handle_signals=False,
+            handler_cancellation=True,  # a stream that sends nothing would not notice that its reader has gone
+            shutdown_timeout=0.5,
+            lingering_time=_LINGER_SECONDS,
+        )
+        await self._runner.setup()
+        assert self._runner.server is not None  # it is set up
+        self._listener = Listener(self._address, self._runner.server, self._connections, tls=self._tls)
+        await self._listener.start()
+        log.info("Starting %s server on %s", self._name, self._address)
+
+    async def stop(self) -> None:
+        """Close the listener and its connections."""
+        if self._listener is not None:
+            await self._listener.stop()
+        for stream in self._streams:
+            stream.cancel()
+        if self._runner is not None:
+            await self._runner.cleanup()
+
+    @web.middleware
+    async def _checked(
+        self, request: web.Request, handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
+    ) -> web.StreamResponse:
+        """Refuse requests that must not be answered, and count responses."""
+        self._mark(request, busy=True)
+        request[ADDRESS] = sender_of(
+            request.remote or "", request.headers.getall("X-Forwarded-For", [""])[-1], self._access.proxies
+        )
+        began = asyncio.get_running_loop().time()
+        try:
+            response = self._refusal(request) or await self._unauthorized(request) or await handler(request)
+        except web.HTTPException as refusal:
+            response = self._problem(request, RequestRefusal(refusal.status, refusal.reason))
+            if "Allow" in refusal.headers:
+                response.headers["Allow"] = refusal.headers["Allow"]
+            if request.can_read_body:
+                response.force_close()
+        except Exception:
+            self._on_error()
+            log.exception("Cannot answer %s", request.path[:200])
+            response = self._problem(request, RequestRefusal(500, "internal error"))
+        finally:
+            self._mark(request, busy=False)
+        self._on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
+        return response
+
+    def _refusal(self, request: web.Request) -> web.Response | None:
+        refused = self._guard.refusal(
+            request.method,
+            request.headers,
+            request[ADDRESS],
+            has_body=bool(
+                request.content_length
+                or "Transfer-Encoding" in request.headers
+                or "Upgrade" in request.headers
+            ),
+            content_length=request.content_length or 0,
+            is_limited=request.path not in self._always,
+        )
+        return None if refused is None else problem(refused)
+
+    async def _unauthorized(self, request: web.Request) -> web.Response | None:
+        if request.path in self._always:
+            return None
+        refused: RequestRefusal | None = None
+        if self._access.authorize is not None and not self._access.is_open(request.path):
+            found = await self._access.authorize(request.headers, request[ADDRESS])
+            if isinstance(found, RequestRefusal):
+                refused = found
+            else:
+                request[VIEWER] = found
+        if refused is None:
+            refused = self._guard.refusal_of(user_of(request))
+        if refused is None:
+            return None
+        response = self._problem(request, refused)
+        if request.can_read_body:
+            response.force_close()
+        return response
+
+    def _problem(self, request: web.Request, refused: RequestRefusal) -> web.Response:
+        if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
+            return problem(refused)
+        body = self._problem_page(refused, request.path_qs)
+        response = web.Response(body=body, status=refused.status, content_type="text/html", charset="utf-8")
+        response.headers.update(refused.headers)
+        return response
+
+    def _handle(
+        self, handler: Handler | AsyncHandler
+    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            found = handler(
+                HttpRequest(
+                    request.match_info,
+                    dict(request.query),
+                    request.path_qs,
+                    await self._form_of(request) if request.method == "POST" else {},
+                    request.method,
+                    user_of(request) or request[ADDRESS],
+                    request.get(VIEWER),
+                )
+            )
+            answer = found if isinstance(found, HttpResponse) else await found
+            if isinstance(answer, Document):
+                return whole(answer)
+            if not answer.is_stream:
+                return await send(request, answer)
+            task = asyncio.current_task()
+            assert task is not None  # a handler runs in a task
+            with self._guard.stream(user_of(request), request[ADDRESS]) as refused:
+                if refused is not None:
+                    return problem(refused)
+                self._streams.add(task)
+                try:
+                    return await send(request, answer)
+                finally:
+                    self._streams.discard(task)
+
+        return handle
+
+    async def _form_of(self, request: web.Request) -> Mapping[str, str]:
+        self._mark(request, busy=False)  # it waits for the reader
+        found = await form_of(request)
+        self._mark(request, busy=True)
+        return found
+
+    def _mark(self, request: web.Request, *, busy: bool) -> None:
+        assert self._listener is not None  # a request has come from it
+        self._listener.mark(request.transport, busy=busy)

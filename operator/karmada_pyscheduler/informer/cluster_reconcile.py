@@ -1,0 +1,195 @@
+"""Finds the bindings that changed clusters concern: one scan for many changes, in slices of CPU time.
+
+Upstream queues each version of a changed cluster for a worker, which scans all bindings. Here the
+changes are collected, and one scan tests each binding against all of them. A scan yields to the event loop every few
+milliseconds, and adds no more keys while many are due in the scheduling queue: a zone outage concerns most bindings, and
+a new binding must not wait behind all of them.
+
+A binding that changes during a scan is tested in its newest version; its own change adds it, too. Changes of clusters
+that arrive during a scan are handled by the next scan.
+
+Source: karmada v1.18.2 pkg/scheduler/event_handler.go reconcileCluster.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
+from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
+from karmada_scheduler import logs
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.core.cluster_changes import ClusterChanges
+
+log = logging.getLogger(__name__)
+
+ENOUGH_DUE: Final = 100
+"""How many keys may be due before a scan waits, which is also how many a new key waits behind."""
+
+_SLICE_SECONDS: Final = 0.005
+_NAMED: Final = 5
+"""Number of clusters that the log line of a scan names."""
+
+
+class ClusterReconciler:
+    """Collects changes of clusters and enqueues the bindings that they concern."""
+
+    def __init__(
+        self,
+        requeuer: Requeuer,
+        *,
+        bindings: BindingCache,
+        queue: SchedulingQueue[BindingKey],
+        metrics: Metrics,
+        clock: Callable[[], float],
+        refused: RefusedBindings,
+    ) -> None:
+        """Start without a change.
+
+        Args:
+            requeuer: Adds the affected bindings to the queue.
+            bindings: All bindings.
+            queue: The scheduling queue; a scan waits while it has many keys.
+            metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
+            clock: In seconds.
+            refused: The bindings that wait for changes which plugins declare.
+        """
+        self._bindings = bindings
+        self._refused = refused
+        self._queue = queue
+        self._requeuer = requeuer
+        self._clock = clock
+        self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
+        self._metrics.expose(depth=lambda: len(self._added), unfinished=self._unfinished)
+        self._pending = ClusterChanges()
+        self._added: list[float] = []
+        self._scan: _BindingScan | None = None
+        self._has_work = asyncio.Event()
+
+    def on_change(self, old: Cluster | None, new: Cluster | None) -> None:
+        """Add a change of a cluster; None for a cluster that did not exist before or was deleted."""
+        for _ in range(self._pending.add(old, new)):
+            self._metrics.added()
+            self._added.append(self._clock())
+        self.on_declared_change(old, new)
+
+    def on_declared_change(self, old: Binding | Cluster | None, new: Binding | Cluster | None) -> None:
+        """Add a change of a binding or a cluster, if a plugin declares it for which a binding waits."""
+        changed = new or old
+        for event in self._refused.events:
+            if changed is not None and requeue_rules.is_declared(event, old, new):
+                self._pending.add_declared(event, changed)
+        self._notify()
+
+    def on_unreadable_gone(self, name: str) -> None:
+        """Enqueue the bindings on an unreadable cluster that was deleted."""
+        self._pending.add_bindings_on(name)
+        self._notify()
+
+    def recheck_unplaced(self) -> None:
+        """Enqueue every unplaced binding."""
+        self._pending.add_all_unplaced()
+        self._notify()
+
+    async def run(self) -> None:
+        """Scan whenever a cluster has changed, until cancelled."""
+        while True:
+            await self._has_work.wait()
+            await self._queue.wait_shorter_than(ENOUGH_DUE)
+            self.step()
+            await asyncio.sleep(0)
+
+    def step(self) -> bool:
+        """Scan for some milliseconds, or until many keys are due; return whether there is more to scan."""
+        scan = self._scan
+        if scan is None:
+            if not self._pending:
+                self._has_work.clear()
+                return False
+            scan = self._scan = self._start_scan()
+        until = self._clock() + _SLICE_SECONDS
+        for key in scan.keys:
+            try:
+                is_concerned = self._test(scan, key)
+            except Exception:
+                # An error with one binding must end neither this scan nor the process.
+                log.exception("Cannot determine whether changed clusters concern %s", key.display)
+                is_concerned = True
+                self._requeuer.add_key(key)
+            scan.enqueued += is_concerned
+            if self._clock() > until or (is_concerned and not self._queue.is_shorter_than(ENOUGH_DUE)):
+                return True
+        self._finish_scan(scan)
+        return True
+
+    def _test(self, scan: _BindingScan, key: BindingKey) -> bool:
+        """Enqueue a binding if the changes concern it; return whether they do."""
+        binding = self._bindings.get(key)
+        if binding is None or not self._requeuer.is_assigned(binding):
+            return False
+        if scan.changes.concerns(binding):
+            event = requeue_rules.CLUSTER_CHANGED
+        elif scan.changes.end_refusal(binding, self._refused.waiting.get(key, ())):
+            event = requeue_rules.PLUGIN_EVENT
+        else:
+            return False
+        log.log(logs.V4, "Requeue %s due to event(%s).", key.display, event)
+        self._requeuer.enqueue(binding, event)
+        return True
+
+    def _start_scan(self) -> _BindingScan:
+        now = self._clock()
+        for added in self._added:
+            self._metrics.taken(now - added)
+        # Statuses of clusters change all the time, so a scan for plugins tests those only that wait.
+        keys = self._bindings.keys() if self._pending.concern_all else list(self._refused.waiting)
+        scan = _BindingScan(self._pending, keys, now, len(self._added))
+        self._pending, self._added = ClusterChanges(), []
+        return scan
+
+    def _finish_scan(self, scan: _BindingScan) -> None:
+        self._scan = None
+        seconds = self._clock() - scan.started
+        for _ in range(scan.versions):
+            self._metrics.finished(seconds / scan.versions)
+        if scan.enqueued and scan.changes.names:
+            names = sorted(scan.changes.names)
+            more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+            log.info(
+                "Requeued bindings due to event(%s).",
+                requeue_rules.CLUSTER_CHANGED,
+                extra={
+                    "count": scan.enqueued,
+                    "clusters": ", ".join(names[:_NAMED]) + more,
+                    "seconds": round(seconds, 3),
+                },
+            )
+
+    def _notify(self) -> None:
+        if self._pending:
+            self._has_work.set()
+
+    def _unfinished(self) -> list[float]:
+        scan = self._scan
+        return [] if scan is None else [self._clock() - scan.started] * min(scan.versions, 1)
+
+
+class _BindingScan:
+    """One scan of all bindings."""
+
+    def __init__(
+        self, changes: ClusterChanges, keys: list[BindingKey], started: float, versions: int
+    ) -> None:
+        self.changes = changes
+        self.keys: Iterator[BindingKey] = iter(keys)
+        self.started = started
+        self.versions = versions
+        self.enqueued = 0

@@ -1,0 +1,125 @@
+"""Adds bindings to the scheduling queue for changes of other objects than themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.informer.object_kinds import CLUSTER
+from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.core import requeue_rules
+
+_KEPT_DELETED: Final = 16
+"""Keys of deleted bindings that may stay in the queue of a standby, besides one for each binding."""
+
+
+class Requeuer:
+    """Adds bindings to the scheduling queue and counts the events that caused it."""
+
+    def __init__(
+        self,
+        *,
+        bindings: BindingCache,
+        queue: SchedulingQueue[BindingKey],
+        scheduler_names: Collection[str],
+        metrics: Metrics,
+        listeners: Sequence[Callable[[BindingKey, str], None]] = (),
+    ) -> None:
+        """Add bindings of this cache to this queue.
+
+        Args:
+            bindings: All bindings.
+            queue: The scheduling queue.
+            scheduler_names: The schedulers of this process, by the names that bindings have for them.
+            metrics: Counts the bindings that are added, by the name of the event.
+            listeners: Get the key of the binding, and the name of the event.
+        """
+        self._bindings = bindings
+        self._queue = queue
+        self._scheduler_names = frozenset(scheduler_names)
+        self._incoming = metrics.scheduling.queue_incoming
+        self._listeners = listeners
+        self._deferred: list[BindingKey] | None = None
+        self._deleted = 0
+
+    def is_assigned(self, binding: Binding) -> bool:
+        """Return whether a binding is assigned to one of our schedulers."""
+        return requeue_rules.is_assigned_to(binding, self._scheduler_names)
+
+    @property
+    def is_deferring(self) -> bool:
+        """Whether placed bindings are being deferred, as during the initial list."""
+        return self._deferred is not None
+
+    @contextmanager
+    def deferring_placed(self) -> Iterator[None]:
+        """Add placed bindings to the queue when the block ends, after those without clusters.
+
+        After a start, or when the cache was replaced, every binding is scheduled again. Most need nothing, and those
+        that wait for their first clusters should not wait for these.
+        """
+        deferred = self._deferred = []
+        try:
+            yield
+        finally:
+            self._deferred = None
+            for key in deferred:
+                self.add_key(key)
+
+    def enqueue(self, binding: Binding, event: str) -> None:
+        """Add a binding because of an event."""
+        self._incoming.labels(event).inc()
+        for listener in self._listeners:
+            listener(binding.key, event)
+        if self._deferred is not None and binding.spec.clusters:
+            self._deferred.append(binding.key)
+        else:
+            self._queue.add(binding.key, binding.spec.priority)
+
+    def add_key(self, key: BindingKey) -> None:
+        """Add a binding without an event; a key that is not in the cache is ignored."""
+        binding = self._bindings.get(key)
+        if binding is not None:
+            self._queue.add(key, binding.spec.priority)
+
+    def on_deleted(self) -> None:
+        """Note that a binding was deleted. Nobody takes its key from the queue of a standby, so it is dropped there."""
+        self._deleted += 1
+        if self._deleted > len(self._bindings) + _KEPT_DELETED:
+            self._deleted = 0
+            self._queue.retain(lambda key: self._bindings.get(key) is not None)
+
+    def on_policy_changed(self, policy_id: str) -> None:
+        """Add the bindings that a policy claims; ``policy_id`` is its permanent id."""
+        for key in self._bindings.claimed_by(policy_id):
+            self._enqueue_key(key, requeue_rules.POLICY_CHANGED)
+
+    def on_plugins_changed(self) -> None:
+        """Add the unplaced bindings: other plugins may find a cluster for them."""
+        for binding in self._bindings:
+            if requeue_rules.is_unplaced(binding):
+                self._enqueue_assigned(binding, requeue_rules.PLUGINS_CHANGED)
+
+    def on_workload_changed(self, key: BindingKey) -> None:
+        """Add a binding whose workload has other metadata; classification decides whether it is scheduled."""
+        self._enqueue_key(key, requeue_rules.WORKLOAD_CHANGED)
+
+    def on_version_rollback(self, kind: str) -> None:
+        """Add the bindings that objects of a kind concern: the same generation may mean another spec now."""
+        with self.deferring_placed():
+            for binding in self._bindings:
+                if kind in (CLUSTER, binding.key.kind):
+                    self._enqueue_assigned(binding, requeue_rules.VERSION_ROLLBACK)
+
+    def _enqueue_key(self, key: BindingKey, event: str) -> None:
+        binding = self._bindings.get(key)
+        if binding is not None:
+            self._enqueue_assigned(binding, event)
+
+    def _enqueue_assigned(self, binding: Binding, event: str) -> None:
+        if requeue_rules.is_claimed_and_assigned(binding, self._scheduler_names):
+            self.enqueue(binding, event)

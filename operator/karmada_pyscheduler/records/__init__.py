@@ -1,0 +1,1 @@
+"""Records of decisions: the endpoints that serve them, and the decision log."""

@@ -1,0 +1,1 @@
+"""The points from Reserve to PostBind as one transaction, and its result."""

@@ -1,0 +1,148 @@
+"""The clusters that can take a binding: PreFilter, Filter, and the extenders' filter.
+
+Filter results are cached for bindings that are not on a cluster (``framework.runtime.filter_cache``). Then
+only the clusters that a binding is on, or is evicted from, are filtered for that binding.
+
+Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThatFit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from functools import cached_property, partial
+from typing import TypeVar
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.diagnosis import Diagnosis
+from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.runtime.extenders import filter_by_extenders
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.structs import Struct
+
+Value = TypeVar("Value")
+
+
+class LazyMapping(Mapping[str, Value]):
+    """What ``make`` returns, which is called once, and not before something is read."""
+
+    def __init__(self, make: Callable[[], Mapping[str, Value]]) -> None:
+        """Take the function; it must return the same whenever it is called."""
+        self._make = make
+
+    @cached_property
+    def _made(self) -> Mapping[str, Value]:
+        return self._make()
+
+    def __getitem__(self, name: str) -> Value:
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
+
+    def items(self) -> ItemsView[str, Value]:
+        """Return the items; those of the base class are several times as slow."""
+        return self._made.items()
+
+    def values(self) -> ValuesView[Value]:
+        """Return the values; those of the base class are several times as slow."""
+        return self._made.values()
+
+
+class FilteredClusters(Struct, frozen=True):
+    """The clusters that can take a binding: as a list, or by cached results except for the clusters it is on or evicted from.
+
+    There are no cached results in a profile with PreFilter plugins, so none has skipped or rejected a cluster then.
+
+    Attributes:
+        feasible: Those that pass, in the order of names; with cached results, those of ``filtered``.
+        diagnosis: Why clusters do not pass; of all clusters.
+        skipped: The plugins whose PreFilter returned Skip.
+        rejected_by_pre_filter: The names of the clusters that PreFilter plugins rejected.
+        results: Cached results for bindings that are on no cluster; None if ``feasible`` has all that pass.
+        score_key: With cached results: the key of the scores of all clusters that the binding is not on.
+        filtered: With cached results: the names of the clusters for which they do not hold.
+    """
+
+    feasible: Sequence[Cluster]
+    diagnosis: Diagnosis
+    skipped: frozenset[str] = frozenset()
+    rejected_by_pre_filter: Container[str] = ()
+    results: FilterResults | None = None
+    score_key: Hashable = None
+    filtered: frozenset[str] = frozenset()
+
+    @property
+    def any_fits(self) -> bool:
+        """Whether at least one cluster passes."""
+        if self.feasible or self.results is None:
+            return bool(self.feasible)
+        rows = self.results.rows
+        return len(rows) > sum(1 for name in self.filtered if name in rows)
+
+
+async def find_clusters_that_fit(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
+    """Return the clusters that pass all filters, and why the others do not.
+
+    Raises:
+        SchedulingError: A plugin or an extender failed.
+    """
+    results = inputs.framework.keyed.filter_results(cycle)
+    return await _filtered(cycle, inputs) if results is None else _with_cached(cycle, results, inputs)
+
+
+async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
+    framework = inputs.framework
+    clusters: Sequence[Cluster] = cycle.snapshot.not_terminating
+    clusters, refused, skipped = await framework.pre_filter.run(cycle, clusters, inputs.in_flight)
+    rejected_by_pre_filter = frozenset(refused)
+    feasible, filtered_out = framework.run_filter(cycle, clusters, skipped)
+    refused.update(filtered_out)
+    if framework.extenders:
+        feasible, rejected = await filter_by_extenders(framework.extenders, cycle, feasible)
+        refused.update(rejected)
+    return FilteredClusters(feasible, Diagnosis(refused), skipped, rejected_by_pre_filter)
+
+
+def _with_cached(cycle: Cycle, results: FilterResults, inputs: DecisionInputs) -> FilteredClusters:
+    """Filter the clusters that the binding is on or evicted from; the results for the others are cached."""
+    names = cycle.current_clusters | cycle.evicted
+    feasible: list[Cluster] = []
+    refused = results.refused
+    if names:
+        known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
+        feasible, filtered_out = inputs.framework.keyed.filter_current(cycle, known, results)
+        refused = _replaced(refused, names, filtered_out)
+    diagnosis = Diagnosis(refused)
+    score_key = (
+        inputs.framework.keyed.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None
+    )
+    if score_key is not None:
+        return FilteredClusters(feasible, diagnosis, results=results, score_key=score_key, filtered=names)
+    if not names:
+        return FilteredClusters(results.feasible, diagnosis)
+    others = (cluster for cluster in results.feasible if cluster.name not in names)
+    return FilteredClusters(sorted((*others, *feasible), key=lambda cluster: cluster.name), diagnosis)
+
+
+def _replaced(
+    refused: Mapping[str, Result], names: frozenset[str], filtered_out: Mapping[str, Result]
+) -> Mapping[str, Result]:
+    """Return refusals in which those of some clusters are replaced."""
+    if not filtered_out and not any(name in refused for name in names):
+        return refused
+    return LazyMapping(partial(_merged, refused, names, filtered_out))
+
+
+def _merged(
+    refused: Mapping[str, Result], names: frozenset[str], filtered_out: Mapping[str, Result]
+) -> Mapping[str, Result]:
+    others = dict(refused)
+    for name in names:
+        others.pop(name, None)
+    others.update(filtered_out)
+    return others

@@ -1,0 +1,167 @@
+"""Scores and order of the clusters that can take a binding.
+
+Where filter results, scores and available replicas are cached, the order of the clusters is cached as well
+(``core.ordering.cache``). Then only the clusters that a binding is on, or is evicted from, are scored for that
+binding, and they override their entries in the cached order.
+
+Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeClusters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from functools import partial
+from typing import Final
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.core.available_replicas import available_replicas, counts, least_by_row
+from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
+from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.find_clusters import FilteredClusters, LazyMapping
+from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
+from karmada_scheduler.core.ordering.candidates import CandidateList
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
+from karmada_scheduler.core.ordering.overrides import with_overrides
+from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import Struct
+
+Scores = Mapping[str, Sequence[int]]
+"""Plugin name to scores times weight, one per cluster in the order of names."""
+
+_NONE_KNOWN: Final[Mapping[str, int]] = {}
+
+
+class ScoredClusters(Struct, frozen=True):
+    """Clusters with their scores for one binding, and the cached order of all others if there is one.
+
+    Attributes:
+        clusters: The clusters; with an order, those of ``filtered`` that are feasible.
+        scores: The scores of ``clusters``.
+        order: All clusters, as for a binding that is on none of them; None if ``clusters`` are all that are feasible.
+        filtered: The names of the clusters for which ``order`` does not hold.
+    """
+
+    clusters: Sequence[Cluster]
+    scores: Scores
+    order: SharedOrder | None = None
+    filtered: frozenset[str] = frozenset()
+
+
+async def prioritize_clusters(
+    cycle: Cycle, found: FilteredClusters, inputs: DecisionInputs
+) -> ScoredClusters:
+    """Score the clusters that were filtered for this binding.
+
+    Raises:
+        SchedulingError: A plugin or an extender failed.
+    """
+    framework = inputs.framework
+    scores = await framework.run_score(cycle, found.feasible)
+    if framework.extenders:
+        scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
+    if found.results is None:
+        return ScoredClusters(found.feasible, scores)
+    order = _shared_order(cycle, found.results, found.score_key, inputs)
+    return ScoredClusters(found.feasible, scores, order, found.filtered)
+
+
+async def candidates_of(cycle: Cycle, scored: ScoredClusters, inputs: DecisionInputs) -> CandidateList:
+    """Return the candidates in the order of preference, with score, tier and available replicas.
+
+    Raises:
+        SchedulingError: The available replicas cannot be counted, or the decision is over its budget.
+    """
+    if scored.order is None:
+        return preferred_first(await _candidates(cycle, scored, inputs))
+    if not scored.filtered:
+        return scored.order
+    known = scored.order.available_of(scored.filtered)
+    overrides = await _candidates(cycle, scored, inputs, known)
+    return with_overrides(scored.order, scored.filtered, overrides)
+
+
+def scores_of(
+    cycle: Cycle,
+    scored: ScoredClusters,
+    candidates: Sequence[Candidate],
+    framework: Framework,
+) -> Scores:
+    """Return the scores of all candidates by plugin; with a cached order they are computed on first use."""
+    if scored.order is None:
+        return scored.scores
+    return LazyMapping(partial(_scores_of, framework, cycle, candidates))
+
+
+def _shared_order(
+    cycle: Cycle, results: FilterResults, key_of_scores: Hashable, inputs: DecisionInputs
+) -> SharedOrder:
+    """Return the cached order for bindings like this one."""
+    spec, snapshot = cycle.binding.spec, cycle.snapshot
+    has_replicas = counts(spec)
+    requirements = spec.replica_requirements if has_replicas else None
+    request = requirements.key if requirements is not None else None
+    placement = cycle.placement
+    tiers = (cycle.term,) if placement.cluster_affinity is None and placement.cluster_affinities else None
+    score_key = ScoreKey(results.key, key_of_scores, tiers)
+    feasible = inputs.caches.refreshed_scores(
+        score_key, snapshot, results, partial(_tier_scores, cycle, inputs.framework)
+    )
+    order = inputs.caches.order(OrderKey(*score_key, has_replicas, request), snapshot)
+    order.refresh(results, lambda rows: least_by_row(spec, results, rows, inputs.estimators.local))
+    # Without an estimate, the binding's replicas count as available replicas.
+    return order.shared(feasible, spec.replicas if has_replicas else MAX_INT32)
+
+
+def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
+    """Return tier and score of clusters, for bindings that are not on them."""
+    unplaced = cycle.unplaced
+    totals = _totals(framework.scoring.run(unplaced, clusters), len(clusters))
+    return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
+
+
+def _totals(scores: Scores, count: int) -> list[int]:
+    return [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * count
+
+
+async def _candidates(
+    cycle: Cycle,
+    scored: ScoredClusters,
+    inputs: DecisionInputs,
+    known: Mapping[str, int] = _NONE_KNOWN,
+) -> list[Candidate]:
+    """Return the scored clusters with their score, tier and available replicas, in the same order.
+
+    ``known`` has available replicas by cluster; those of the others are counted.
+    """
+    clusters = scored.clusters
+    others = [each for each in clusters if each.name not in known] if known else clusters
+    if others:
+        counted = await available_replicas(
+            cycle.binding.spec,
+            others,
+            estimators=inputs.estimators,
+            gates=inputs.gates,
+            assumed=inputs.assumed,
+            yield_if_due=inputs.yield_if_due,
+        )
+        known = {**known, **{each.name: free for each, free in zip(others, counted, strict=True)}}
+    totals = _totals(scored.scores, len(clusters))
+    assigned: dict[str, int] = {}
+    for target in cycle.binding.spec.clusters:
+        assigned.setdefault(target.name, target.replicas)  # of a name listed twice, the first counts
+    candidates = []
+    for cluster, score in zip(clusters, totals, strict=True):
+        free = known[cluster.name]
+        available = free + assigned.get(cluster.name, 0)
+        candidates.append(Candidate(cluster, score, tier_of(cycle, cluster), available, free))
+    return candidates
+
+
+def _scores_of(framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> Scores:
+    """Return the scores of candidates with a cached order."""
+    clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
+    return framework.scoring.run(cycle, clusters)

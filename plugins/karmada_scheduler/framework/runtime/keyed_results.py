@@ -1,0 +1,229 @@
+"""Results of Filter and Score that hold for many bindings, by the keys of their plugins.
+
+``filter_cache`` stores them; what changes in a cluster drops them.
+
+An edited affinity, or the next policy, often leaves what all other plugins depend on as it is. Then only the plugin whose
+key differs is called for a cluster, and the others keep their answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import partial
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
+
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.framework.cycle import Cycle
+from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.framework.result import SUCCESS, Result
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
+from karmada_scheduler.framework.runtime.filtering import run_filters
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
+from karmada_scheduler.framework.scheduling_points import NormalizeScorePlugin
+from karmada_scheduler.framework.snapshot import Snapshot
+
+__plugin_runner__ = True
+
+
+Key = tuple[Hashable, ...]
+RunFilter = Callable[[Sequence[Cluster], frozenset[str]], Mapping[str, Result]]
+"""Returns the refusals of clusters by name, without the plugins of the given names."""
+
+
+class Similar(NamedTuple):
+    """Filter results whose key differs in one part.
+
+    Attributes:
+        results: The results.
+        position: The index of the plugin whose key differs.
+    """
+
+    results: FilterResults
+    position: int
+
+
+class SimilarFilters:
+    """The latest filter results of a profile, by all parts of their key but one."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._results: WeakValueDictionary[tuple[int, Key], FilterResults] = WeakValueDictionary()
+
+    def find(self, key: Key) -> Similar | None:
+        """Return results whose key differs in one part, None if there are none."""
+        for position in range(len(key)):
+            found = self._results.get((position, _without(key, position)))
+            if found is not None:
+                return Similar(found, position)
+        return None
+
+    def add(self, key: Key, results: FilterResults) -> None:
+        """Let later keys find these results."""
+        for position in range(len(key)):
+            self._results[position, _without(key, position)] = results
+
+
+def _without(key: Key, position: int) -> Key:
+    return key[:position] + key[position + 1 :]
+
+
+def refused(
+    run_filter: RunFilter,
+    plugins: Sequence[str],
+    similar: Similar,
+    snapshot: Snapshot,
+    clusters: Sequence[Cluster],
+) -> Mapping[str, Result]:
+    """Return the refusals of clusters by name.
+
+    Args:
+        run_filter: Calls plugins.
+        plugins: The names of the Filter plugins in their order.
+        similar: Other results.
+        snapshot: All clusters.
+        clusters: The clusters to filter, in the order of names.
+    """
+    results, position = similar
+    changed = results.changed_until(snapshot)
+    if changed is None:
+        return run_filter(clusters, frozenset())
+    ranks = {name: rank for rank, name in enumerate(plugins)}
+    found: dict[str, Result] = {}
+    by_one, by_later, by_all = list[Cluster](), list[Cluster](), list[Cluster]()
+    for cluster in clusters:
+        name = cluster.name
+        before = results.refused.get(name)
+        rank = position + 1 if before is None else ranks.get(before.plugin, -1)
+        if name in changed or (before is None and name not in results.rows) or rank < 0:
+            by_all.append(cluster)
+        elif before is not None and rank < position:
+            found[name] = before
+        elif rank == position:
+            by_later.append(cluster)
+        else:
+            by_one.append(cluster)
+    others = frozenset(plugins) - {plugins[position]}
+    answers = run_filter(by_one, others)
+    for cluster in by_one:
+        answer = answers.get(cluster.name) or results.refused.get(cluster.name)
+        if answer is not None:
+            found[cluster.name] = answer
+    found |= run_filter(by_later, frozenset(plugins[:position]))
+    found |= run_filter(by_all, frozenset())
+    return found
+
+
+KeyFunctions = Sequence[tuple[Plugin, Callable[[Cycle], Hashable]]]
+"""Plugins with their ``filter_key`` or ``score_key``."""
+
+
+class KeyedResults:
+    """The results of a profile's plugins with ``filter_key`` and ``score_key``."""
+
+    def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, *, has_extenders: bool) -> None:
+        """Take the plugins of a profile, and what calls them; with extenders nothing is cached."""
+        self._caller: Final = caller
+        self._run_filters: Final = partial(run_filters, plugins.filter, caller)
+        self._filter_results: LRUCache[FilterResults] = LRUCache()
+        self._similar = SimilarFilters()
+        self._filter_names = tuple(each.name for each in plugins.filter)
+        normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in plugins.score)
+        no_filter_keys = plugins.pre_filter or has_extenders
+        no_score_keys = plugins.pre_score or normalizes or has_extenders
+        self._filter_keys = None if no_filter_keys else _key_functions(plugins.filter, "filter_key")
+        self._score_keys = None if no_score_keys else _key_functions(plugins.score, "score_key")
+        self._keys_cover_current = all(
+            getattr(each, "filter_key_covers_current", False) for each in plugins.filter
+        )
+
+    def filter_results(self, cycle: Cycle) -> FilterResults | None:
+        """Return the results of all filters for a binding like this one that is on no cluster.
+
+        None if they cannot be cached: a Filter plugin has no ``filter_key`` for this binding, or the profile has
+        PreFilter plugins or extenders.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        key = self._key(cycle, self._filter_keys, Point.FILTER)
+        if key is None:
+            return None
+        snapshot = cycle.snapshot
+        results = self._filter_results.get_for(key, lambda: FilterResults(key), snapshot)
+        similar = None if len(results) else self._similar.find(key)
+        is_new = not len(results)
+
+        def run(clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()) -> Mapping[str, Result]:
+            return self._run_filters(cycle.unplaced, clusters, skipped)[1]
+
+        if similar is None:
+            results.refresh(snapshot, run)
+        else:
+            results.refresh(snapshot, partial(refused, run, self._filter_names, similar, snapshot))
+        if is_new:
+            self._similar.add(key, results)
+        return results
+
+    def filter_current(
+        self, cycle: Cycle, clusters: Sequence[Cluster], results: FilterResults
+    ) -> tuple[list[Cluster], dict[str, Result]]:
+        """Run Filter for clusters that the binding is on or evicted from, as the framework's ``run_filter`` does.
+
+        Answers are taken from ``results``, and stored there, if the keys of all plugins cover such clusters.
+        """
+        if not self._keys_cover_current:
+            return self._run_filters(cycle, clusters)
+        current, evicted = cycle.current_clusters, cycle.evicted
+        known = [(each, results.current[each.name in current, each.name in evicted]) for each in clusters]
+        if new := [each for each, answers in known if each.name not in answers]:
+            refused = self._run_filters(cycle, new)[1]
+            for each, answers in known:
+                if each.name not in answers:
+                    answers[each.name] = refused.get(each.name, SUCCESS)
+        feasible = [each for each, answers in known if answers[each.name] is SUCCESS]
+        filtered_out = {
+            each.name: answer for each, answers in known if (answer := answers[each.name]) is not SUCCESS
+        }
+        return feasible, filtered_out
+
+    def score_key(self, cycle: Cycle) -> Hashable | None:
+        """Return the key of the scores of clusters that the binding is not on; None if they cannot be cached.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        return self._key(cycle, self._score_keys, Point.SCORE)
+
+    def _key(self, cycle: Cycle, functions: KeyFunctions | None, point: Point) -> Key | None:
+        if functions is None:
+            return None
+        running: Plugin | None = None
+        parts: list[Hashable] = []
+        since, has_shorter_timeouts = self._caller.openings, self._caller.has_shorter_timeouts
+        if self._caller.has_open_breakers:
+            for plugin, _ in functions:
+                self._caller.admit(plugin, point, probes=False)
+        try:
+            with self._caller.timeout:
+                for running, key_of in functions:
+                    if not has_shorter_timeouts:
+                        parts.append(key_of(cycle))
+                        continue
+                    with self._caller.timeout_of(running):
+                        parts.append(key_of(cycle))
+                key = None if None in parts else tuple(parts)
+                hash(key)
+        except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
+            self._caller.raise_plugin_error(running, point, error, since=since, context=cycle)
+        return key
+
+
+def _key_functions(plugins: Sequence[Plugin], method: str) -> KeyFunctions | None:
+    """Return all plugins with a method of theirs, None if one does not have it."""
+    functions = [
+        (plugin, key_of) for plugin in plugins if (key_of := getattr(plugin, method, None)) is not None
+    ]
+    return functions if len(functions) == len(plugins) else None

@@ -1,0 +1,1 @@
+"""What a process needs to end: how it ends, threads that do not keep it, garbage collection."""

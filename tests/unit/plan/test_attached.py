@@ -1,0 +1,91 @@
+"""Copies that follow other bindings or stay without Karmada, and changes that the detector does not make."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from tests.unit.plan.asking import only, plan_of
+from tests.unit.plan.test_classes import policy_p, settled, web
+
+M1_ONLY = {"clusterAffinity": {"clusterNames": ["m1"]}}
+
+
+def preserving(*, is_set: bool = True) -> BindingBuilder:
+    made = settled(web(), m1=2, m2=2)
+    made.manifest()["spec"]["preserveResourcesOnDeletion"] = is_set
+    return made
+
+
+def follower(*on: str) -> BindingBuilder:
+    made = binding("settings", namespace="default").placement(None)
+    made.manifest()["spec"]["requiredBy"] = [
+        {
+            "namespace": "default",
+            "name": "web-deployment",
+            "clusters": [{"name": name, "replicas": 2} for name in on],
+        }
+    ]
+    return made
+
+
+def clusters() -> list[Any]:
+    return [cluster("m1"), cluster("m2")]
+
+
+@pytest.mark.parametrize(("is_set", "stops"), [(True, 0), (False, 2)])
+def test_copies_that_are_preserved_do_not_stop_where_the_binding_leaves(is_set: bool, stops: int) -> None:
+    policies = [policy_p(), policy_p(**M1_ONLY)]
+    for each in policies:
+        each["spec"]["preserveResourcesOnDeletion"] = is_set
+
+    plan = plan_of(
+        clusters(), [preserving(is_set=is_set)], lambda draft: draft.put(policies[1]), policies=policies[:1]
+    )
+
+    assert (plan.totals.stops, only(plan).stops, plan.totals.starts) == (stops, stops, 2)
+    left = "default/web-deployment leaves m2 2, where it goes on running, unmanaged"
+    assert any(note.startswith(left) for note in plan.notes) is is_set
+
+
+def test_the_copy_of_a_follower_ends_on_a_cluster_that_is_gone() -> None:
+    plan = plan_of(clusters(), [settled(web(), m1=4), follower("m1")], lambda draft: draft.without("m1"))
+
+    assert (
+        "the copy of default/settings-deployment on m1 ends: it follows default/web-deployment" in plan.notes
+    )
+    assert (
+        "the copy of default/settings-deployment on m2 starts: it follows default/web-deployment"
+        in plan.notes
+    )
+    assert "is gone (4 replicas of 2 bindings)" in plan.changes[0].text
+
+
+def test_a_follower_of_a_binding_that_stays_is_not_mentioned() -> None:
+    plan = plan_of(clusters(), [settled(web(), m1=4), follower("m1")], lambda draft: draft.cordon("m2"))
+
+    assert not any("settings" in note for note in plan.notes)
+
+
+@pytest.mark.parametrize(("wanted", "effect"), [(10, Effect.HELD), (4, Effect.MOVED)])
+def test_a_move_cannot_come_while_the_detector_has_not_taken_over_the_template(
+    wanted: int, effect: Effect
+) -> None:
+    stored = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"namespace": "default", "name": "web"},
+        "spec": {"replicas": wanted, "template": {"spec": {"containers": []}}},
+    }
+
+    plan = plan_of(
+        clusters(), [settled(web(), m1=2, m2=2)], lambda draft: draft.put(policy_p(**M1_ONLY)),
+        policies=[policy_p()], templates=[stored],
+    )  # fmt: skip
+
+    found = only(plan)
+    assert found.effect is effect
+    assert (found.held is not None and found.held.by is PlanHeldBy.DETECTOR) is (effect is Effect.HELD)

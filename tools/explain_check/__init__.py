@@ -1,1 +1,0 @@
-"""Compares the traces of explanations with the decisions that they explain."""

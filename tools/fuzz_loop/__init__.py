@@ -1,7 +1,0 @@
-"""The same random changes on two real control planes, one per scheduler: ``make fuzz-loop``.
-
-In reading order: `placements` draws placements, `fleet` has the objects at the start, `plane` is one
-control plane that detects when it is at rest, `model` is the state from which steps are drawn,
-`binding_steps`, `cluster_steps` and `policy_steps` draw the changes, `state` has what of a binding
-counts, `compare` which differences count, `run` draws the steps, makes them and compares. `python -m tools.fuzz_loop` is the command line.
-"""

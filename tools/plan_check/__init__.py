@@ -1,1 +1,0 @@
-"""Plans that come true: each change is planned, made on a real control plane, and compared."""

@@ -1,1 +1,0 @@
-"""All checks in one run, with one report."""

@@ -1,1 +1,0 @@
-"""Whether forecasts of losses come true on a real control plane."""

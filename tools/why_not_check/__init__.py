@@ -1,1 +1,0 @@
-"""Checks the answers of ``why-not`` without trusting them; see ``__main__``."""
