@@ -134,7 +134,7 @@ def test_a_cluster_scoped_template_is_scheduled_through_its_binding(
             lambda: [
                 event["message"]
                 for event in controlplane.client.list("/api/v1/namespaces/default/events")
-                if event["involvedObject"]["name"] == f"{name}-clusterrole"
+                if event["involvedObject"].get("name") == f"{name}-clusterrole"
                 and event["reason"] == "ScheduleBindingSucceed"
             ],
             "the event on the ClusterResourceBinding",

@@ -142,7 +142,7 @@ def test_a_leader_stopped_during_its_writes_leaves_no_binding_half_written(
     assert {name for name, found in bindings.items() if is_settled(found)} == placed
     assert all(not found.get("status") for name, found in bindings.items() if name not in placed)
     reported = [
-        (event["involvedObject"]["kind"], event["involvedObject"]["name"])
+        (event["involvedObject"].get("kind"), event["involvedObject"].get("name"))
         for event in controlplane.client.list(f"/api/v1/namespaces/{namespace}/events")
         if event["reason"] == "ScheduleBindingSucceed"
     ]

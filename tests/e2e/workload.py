@@ -155,7 +155,7 @@ class Workload:
         return [
             event
             for event in listed
-            if (event["involvedObject"]["kind"], event["involvedObject"]["name"]) == about
+            if (event["involvedObject"].get("kind"), event["involvedObject"].get("name")) == about
             and reason in (None, event["reason"])
         ]
 

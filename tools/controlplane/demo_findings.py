@@ -122,7 +122,7 @@ def look(karmada: ControlPlane) -> list[Seen]:
                 template_events=[
                     event
                     for event in events
-                    if (event["involvedObject"]["kind"], event["involvedObject"]["name"])
+                    if (event["involvedObject"].get("kind"), event["involvedObject"].get("name"))
                     == ("Deployment", case.name)
                 ],
                 writes=_writes(karmada, name),

@@ -163,6 +163,11 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
             if len(self._active) > 2 * len(self._items) + _KEPT_OUTDATED:
                 self._drop_outdated()
 
+    def _add_held(self, key: Key, priority: int) -> None:
+        """Add a held key whose turn has come. One that is active has the priority of a later event, which stays."""
+        if key not in self._items:
+            self.add(key, priority)
+
     def _pop(self) -> tuple[Key, float] | None:
         """Take the first key; return it with the seconds since it became due, None if no key is due."""
         self._flush()

@@ -154,7 +154,7 @@ class SchedulingQueue(ABC, Generic[Key]):
         The caller owns the key until it calls ``done``. A held key comes after all due ones.
         """
         if self._held and (held := self._held.take(self._clock(), is_idle=not self)) is not None:
-            self.add(*held)
+            self._add_held(*held)
         item = self._pop()
         if item is not None:
             self._held.suspend(item[0])
@@ -171,6 +171,10 @@ class SchedulingQueue(ABC, Generic[Key]):
     @abstractmethod
     def add(self, key: Key, priority: int = 0) -> None:
         """Add a key because of an event; if it is processed, it becomes due when it is done."""
+
+    def _add_held(self, key: Key, priority: int) -> None:
+        """Add a held key whose turn has come; ``priority`` is the one with which it was held."""
+        self.add(key, priority)
 
     @abstractmethod
     def add_after(self, key: Key, delay: float) -> None:

@@ -180,6 +180,25 @@ def test_a_key_that_is_due_by_an_event_is_not_taken_twice(harness: Harness) -> N
     assert [harness.pop(), harness.pop()] == ["a", None]
 
 
+@pytest.mark.parametrize(("newer", "order"), [(9, ["held", "other"]), (1, ["other", "held"])])
+def test_the_turn_of_a_held_key_leaves_the_priority_of_a_later_event(newer: int, order: list[str]) -> None:
+    harness = Harness(lambda clock: PrioritySchedulingQueue[str](clock=clock))
+    harness.hold("held", 20, priority=3)
+    harness.queue.add("other", 5)
+    harness.queue.add("held", newer)
+    harness.now += 20 + held_keys.BUSY_SECONDS
+    assert [harness.pop(), harness.pop(), harness.pop()] == [*order, None]
+
+
+def test_a_held_key_that_no_event_has_added_has_the_priority_with_which_it_was_held() -> None:
+    harness = Harness(lambda clock: PrioritySchedulingQueue[str](clock=clock))
+    harness.hold("held", 20, priority=7)
+    harness.now += 20
+    harness.queue.add("other", 5)
+    harness.now += held_keys.BUSY_SECONDS
+    assert [harness.pop(), harness.pop()] == ["held", "other"]
+
+
 async def test_the_consumer_is_notified_when_the_turn_of_a_key_comes(harness: Harness) -> None:
     taken = asyncio.create_task(harness.queue.get())
     await asyncio.sleep(0)

@@ -105,7 +105,7 @@ def return_waits(scene: Scene) -> None:
         lambda: [
             event["reason"]
             for event in scene.client.list(f"/api/v1/namespaces/{scene.namespace}/events")
-            if event["involvedObject"]["name"] == "web-deployment"
+            if event["involvedObject"].get("name") == "web-deployment"
         ],
         "the Event that the return waits",
         until=lambda reasons: "FailBackWaits" in reasons,
