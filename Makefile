@@ -299,13 +299,14 @@ screenshots: binaries chromium ## screenshots of every view of the page in docs/
 	@$(BIN)/python -m tools.web_page.screenshots $(ARGS)
 
 PROCESSES ?= 3
+SECOND ?= --second-attempts
 
 # The control planes collect garbage less often: it is a seventh of the CPU time of their start, and memory is not short.
 test: export GOGC := 400
 .PHONY: test
-test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other)
+test: binaries chromium promtool docker-registry ## every test, those on the real control plane included (PROCESSES=0 runs them one after the other, SECOND= without second attempts)
 	@$(BIN)/python -m tests.deploy programs --all
-	$(BIN)/pytest -q -n $(PROCESSES)
+	$(BIN)/pytest -q -n $(PROCESSES) $(SECOND)
 
 .PHONY: test-versions
 test-versions: install ## the tests on an older Karmada: oracle, demo, and the marked end-to-end tests (KARMADA=1.17.1)

@@ -12,7 +12,7 @@ from xdist.remote import Producer
 
 from karmada_scheduler import logs
 from karmada_scheduler.process import process_exit
-from tests import distributions
+from tests import distributions, second_attempts
 from tests.karmada_versions import skip_what_is_newer
 from tests.sharing import Durations, ModuleScheduling, encodable, longest_first
 
@@ -48,6 +48,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the version of Karmada of control planes."""
     distributions.add_option(parser)
     known = "see tools/controlplane/versions.py"
+    again = "run a test once more that starts real processes and fails; its first failure is printed"
+    parser.addoption("--second-attempts", action="store_true", help=again)
     parser.addoption("--karmada", default="", help=f"version of Karmada, the newest by default: {known}")
 
 
@@ -58,8 +60,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skip what an older Karmada lacks; let the longest modules begin first, if several processes share the tests."""
+    """Skip what an older Karmada lacks, allow second attempts, and let the longest modules begin first under xdist."""
     skip_what_is_newer(items, config.getoption("--karmada"))
+    if config.getoption("--second-attempts"):
+        second_attempts.allow(items)
     if "PYTEST_XDIST_WORKER" in os.environ:
         longest_first(items)
 
@@ -77,8 +81,9 @@ def pytest_report_to_serializable() -> Generator[None, Any, Any]:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the slowest tests, and the seconds that the tests of each folder took in all processes."""
+    """Print failures of first attempts, the slowest tests, and the seconds of each folder's tests in all processes."""
+    second_attempts.show(terminalreporter)
     durations = Durations()
-    for outcome in ("passed", "failed", "error", "skipped", ""):  # "" has setups and teardowns
+    for outcome in ("passed", "failed", "error", "skipped", "rerun", ""):  # "" has setups and teardowns
         durations.add(terminalreporter.stats.get(outcome, ()))
     durations.print(terminalreporter)

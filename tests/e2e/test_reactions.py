@@ -210,7 +210,8 @@ def test_an_exceeded_quota_is_reported_and_retried_until_it_suffices(
         lambda: [
             event["message"]
             for event in controlplane.client.list(f"/api/v1/namespaces/{web.namespace}/events")
-            if event["involvedObject"].get("kind") == "Deployment" and event["reason"] == "ScheduleBindingFailed"
+            if event["involvedObject"].get("kind") == "Deployment"
+            and event["reason"] == "ScheduleBindingFailed"
         ],
         "the event on the Deployment",
     )
