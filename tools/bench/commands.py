@@ -1,4 +1,4 @@
-"""What the commands cost on generated fleets, each in a process of its own that reads files: ``make bench-adviser``
+"""What the commands cost on generated fleets, each in a process of its own that reads files or an API server: ``make bench-adviser``
 
 The best of some runs counts: others measure what else the machine does. ``explain`` and ``why-not`` are also measured without the
 reading, and the page over HTTP. The exit status is 1 if a bound does not hold.
@@ -33,6 +33,7 @@ from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import framework
 from tests.commands import run
+from tools.bench import live_commands
 from tools.bench.command_fleet import write, write_tests
 from tools.bench.plane_meters import percentile
 from tools.controlplane.processes import free_port
@@ -109,6 +110,7 @@ def measures(
     for name, arguments, bound in (*_starts(), *_placement_tests(folder, only)):
         if only in name:
             yield name, partial(_process, arguments, bound, runs)
+    yield from live_commands.measures(folder, _live, only)
     for clusters in sizes:
         files, bindings = folder / str(clusters), clusters * per_cluster
         fleet: list[tuple[str, Measure]] = [
@@ -190,6 +192,13 @@ def _process(arguments: Sequence[str], bound: Bound, runs: int) -> tuple[str, bo
     holds = cost.seconds <= bound.seconds and cost.cpu <= bound.cpu and cost.mib <= bound.mib
     summary = [line for line in cost.lines if line][-1:] if arguments[0] == "plan" else []
     return f"{cost.seconds:.2f} s, {cost.cpu:.2f} s CPU, {cost.mib:.0f} MiB  {''.join(summary)}", holds
+
+
+def _live(*arguments: str) -> tuple[float, float]:
+    """Run a command whose exit status is that of what it found; return seconds and MiB."""
+    cost = cost_of(*arguments)
+    assert cost.lines, arguments
+    return cost.seconds, cost.mib
 
 
 def _items(folder: Path, kind: str) -> list[Manifest]:
