@@ -19,12 +19,14 @@ import pytest
 
 from tests.commands import Ran, run
 from tests.e2e.state import applying
-from tests.e2e.state.judge import fields_of, judged, judged_also
+from tests.e2e.state.judge import effect_of, fields_of, judged, judged_also
 from tests.e2e.state.model import HEALTHY, Also, Situation
-from tests.e2e.state.plane import READS, Plane, running
+from tests.e2e.state.plane import MINE, PLUGGED, READS, STOCK, Plane, running
 from tests.e2e.state.scene import Scene
 from tests.e2e.state.situations import SITUATIONS
+from tests.e2e.workload import DYNAMIC, named
 from tools.controlplane.api import local_session
+from tools.controlplane.karmada import CLUSTERS
 
 CHOSEN = (
     "healthy-dynamic",
@@ -104,6 +106,49 @@ def test_headline_cause_remedy_exit_status_and_json_tell_what_is_true(
             remedies = fields_of(again.explain("-o", "json", _SEARCH)).get("remedies") or ()
             for remedy in remedies[number : number + 1]:
                 again.apply(remedy, clusters, None if remedy.get("result") else situation.after)
+
+
+def test_a_loss_is_judged_by_the_rules_of_each_scheduler_and_goes_as_predicted(plane: Plane) -> None:
+    """Three schedulers decide on one control plane; the commands do not know the plugin of one of them."""
+    scene = Scene(plane, plane.next_namespace())
+    scene.open({})
+    lost, other = scene.cluster(), scene.cluster()
+    for name, scheduler in (("stock", STOCK), ("mine", MINE), ("south", PLUGGED)):
+        scene.policy(
+            named(lost, other, replicaScheduling=DYNAMIC),
+            name=name,
+            selector={"name": name},
+            scheduler=scheduler,
+        )
+        scene.deployment(name=name)
+    for name in ("stock", "mine", "south"):
+        scene.wait_placed({lost: 2, other: 2}, name=f"{name}-deployment")
+
+    def ask(*words: str) -> Any:
+        return fields_of(run(*words, f"--kubeconfig={plane.reader}", "-o=json", "--fail-on=none"))
+
+    with local_session() as session:
+        page = session.get(f"{plane.page}/v1/plan?without={lost}", timeout=60).json()
+    lossy = ask("survive", lost)
+    survived = {
+        binding["name"]: (loss["effect"], loss["dark"])
+        for binding in lossy["bindings"]
+        if binding["namespace"] == scene.namespace
+        for loss in binding["losses"]
+    }
+    expected = {"stock": "moved", "mine": "moved", "south": "not-judged"}
+    for plan in (ask("plan", f"--without={lost}"), page):
+        assert {
+            name: effect_of(plan, f"{scene.namespace}/{name}-deployment") for name in expected
+        } == expected
+        for binding in plan["bindings"]:
+            if binding["namespace"] == scene.namespace and binding["effect"] == "moved":
+                assert binding["after"] == [{"name": other, "replicas": 4}]
+    assert survived.get("south-deployment") == ("not-judged", False)
+    assert not any(dark for _, dark in survived.values())
+    plane.karmada.client.delete(f"{CLUSTERS}/{lost}")
+    for name in ("stock", "mine"):
+        scene.wait_placed({other: 4}, name=f"{name}-deployment")
 
 
 class Made:
