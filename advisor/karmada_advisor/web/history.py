@@ -11,7 +11,7 @@ from karmada_advisor.state.stored import mapping, mappings, value_at
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 MOST: Final = 50
 """Entries of a history; of more, the newest."""
@@ -26,7 +26,7 @@ class HistoryEntry(Struct, frozen=True):
 
     Attributes:
         at: When, for the last time, in the format of the API.
-        of: What it was written to: ``condition Scheduled``, or the kind of an Event's object.
+        of: What it was written to: ``condition Scheduled``, or the kind of an Event's object, or of two.
         reason: Its reason.
         text: Its message.
         is_bad: Whether it is a Warning, or a condition that is not True.
@@ -66,8 +66,8 @@ def history_of(
         problem: Why they were not.
     """
     found = [*map(_of_condition, mappings(value_at(manifest, "status", "conditions")))]
-    found += map(_of_event, events or ())
-    newest = sorted((each for each in found if each.at), key=lambda each: each.at, reverse=True)
+    found += _once(map(_of_event, events or ()))
+    newest = sorted((entry for entry in found if entry.at), key=lambda entry: entry.at, reverse=True)
     return History(tuple(newest[:MOST]), events is not None, problem)
 
 
@@ -93,6 +93,17 @@ async def read_events(connection: ApiConnection, manifest: Mapping[str, Any]) ->
             return [each for found in await asyncio.gather(*map(of, uids)) for each in found]
     except TimeoutError:
         raise ApiError(f"no Events within {_SECONDS:g} s") from None
+
+
+def _once(events: Iterable[HistoryEntry]) -> Iterable[HistoryEntry]:
+    """Join what a scheduler has written about a binding and about its template at the same time."""
+    joined: dict[tuple[str, str, str], HistoryEntry] = {}
+    for event in events:
+        key = (event.at, event.reason, event.text)
+        first = joined.get(key, event)
+        of = event.of if event.of == first.of else f"{first.of} and {event.of}"
+        joined[key] = replace(first, of=of, count=max(first.count, event.count))
+    return joined.values()
 
 
 def _of_condition(found: Mapping[str, Any]) -> HistoryEntry:

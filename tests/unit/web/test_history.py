@@ -50,6 +50,7 @@ class Events:
         return {"items": [each for each in self._found if each["involvedObject"]["uid"] == uid]}
 
 
+MOMENT: Final = "2026-11-27T10:00:00Z"
 FOUND: Final = (
     event(UIDS[0], "ScheduleBindingSucceed", "2026-11-27T10:00:00Z", count=3),
     event(UIDS[1], "ApplyPolicyFailed", "", type="Warning", eventTime="2026-11-27T11:00:00.123456Z"),
@@ -117,3 +118,16 @@ def test_what_is_no_event_and_what_has_no_time_is_left_out_and_lists_are_bounded
     assert len(found.entries) == MOST
     assert found.entries[0].at == "2026-11-27T10:59:00Z"
     assert [each.count for each in history_of({}, strange).entries] == [1]
+
+
+def test_an_event_about_a_binding_and_about_its_template_is_one_entry() -> None:
+    about = ({"kind": "ResourceBinding"}, {"kind": "Deployment"})
+    twice = [event("", "ScheduleBindingFailed", MOMENT, count=18, involvedObject=found) for found in about]
+    later = event("", "ScheduleBindingFailed", "2026-11-27T12:00:00Z", involvedObject=about[0])
+
+    found = history_of({}, [*twice, later]).entries
+
+    assert [(entry.at[11:13], entry.of, entry.count) for entry in found] == [
+        ("12", "ResourceBinding", 1),
+        ("10", "ResourceBinding and Deployment", 18),
+    ]
