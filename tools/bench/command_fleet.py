@@ -174,7 +174,6 @@ def _place(fleet: Sequence[Manifest], bindings: Sequence[Manifest]) -> None:
     by_key = {Binding.from_manifest(manifest).key: manifest for manifest in bindings}
     for binding in grouped(map(Binding.from_manifest, bindings)):
         decision, manifest = run_sync(algorithm.decide(binding, snapshot, plugins)), by_key[binding.key]
-        status = "True" if decision.error is None else "False"
         manifest["spec"]["clusters"] = [target._asdict() for target in decision.targets or ()]
         if decision.applied_placement is not None:
             manifest["metadata"]["annotations"][APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement
@@ -182,8 +181,14 @@ def _place(fleet: Sequence[Manifest], bindings: Sequence[Manifest]) -> None:
             "lastScheduledTime": "2026-11-22T10:00:00Z",
             "schedulerObservedGeneration": 1,
             "schedulerObservingAffinityName": decision.affinity_name or "",
-            "conditions": [{"type": "Scheduled", "status": status, "reason": "Success"}],
+            "conditions": [_scheduled(decision.error)],
         }
+
+
+def _scheduled(error: Exception | None) -> Manifest:
+    said = ("True", "Success", "") if error is None else ("False", "NoClusterFit", str(error))
+    condition = dict(zip(("status", "reason", "message"), said, strict=True))
+    return {"type": "Scheduled", **condition, "lastTransitionTime": "2026-11-22T10:00:00Z"}
 
 
 def write_tests(folder: Path, clusters: int, cases: int, *, steps: int) -> Path:

@@ -21,7 +21,7 @@ from tools.bench.command_fleet import write
 from tools.bench.plane_http import BINDINGS, session
 from tools.controlplane import ControlPlane
 from tools.controlplane.parallel import in_parallel
-from tools.manifests import Manifest
+from tools.manifests import Manifest, namespace
 
 MOST_RATIO: Final = 4.0
 """Wall time of an explanation, in units of ``kubectl get resourcebindings -A`` beside it."""
@@ -93,7 +93,7 @@ def _load(karmada: ControlPlane, folder: Path, clusters: int, bindings: int) -> 
     kinds = ("clusters", "policies", "bindings")
     objects = {kind: orjson.loads((folder / f"{kind}.json").read_bytes())["items"] for kind in kinds}
     spaces = sorted({manifest["metadata"]["namespace"] for manifest in objects["bindings"]})
-    in_parallel(lambda name: karmada.kubectl("create", "namespace", name), spaces, workers=8)
+    in_parallel(lambda name: karmada.client.apply(namespace(name)), spaces, workers=8)
     asyncio.run(_create(karmada.kubeconfig, objects))
 
 
