@@ -18,7 +18,6 @@ ROOT: Final = Path(__file__).parents[1]
 NAMES: Final = ("library", "operator", "advisor")
 LIVE: Final = (
     "karmada_advisor.cli.complete",
-    "karmada_advisor.cli.web",
     "karmada_advisor.fleet.find_binding",
     "karmada_advisor.fleet.live",
     "karmada_advisor.fleet.live_reading",

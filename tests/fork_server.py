@@ -31,7 +31,7 @@ SCHEDULER: Final = (
     "karmada_pyscheduler.program",
     "karmada_scheduler.config.flags",
 )
-PAGE: Final = ("karmada_advisor.cli.commands", "karmada_advisor.cli.web", "karmada_advisor.web.viewer")
+PAGE: Final = ("karmada_advisor.cli.commands", "karmada_advisor.web.command", "karmada_advisor.web.viewer")
 """What is imported before a fork; the scheduler runs without modules of the advisor, in tests as well."""
 
 

@@ -144,7 +144,7 @@ def _away(path: Path) -> None:
 
 
 _FAILING = """
-from karmada_advisor.cli.web.reading import Reader
+from karmada_advisor.web.reading import Reader
 read, Reader.count = Reader.read, 0
 def failing(self):
     Reader.count += 1
@@ -172,7 +172,7 @@ def test_the_process_ends_with_its_server(tmp_path: Path) -> None:
 
 def test_an_error_in_the_background_is_said_and_the_page_stays(tmp_path: Path) -> None:
     first = """
-from karmada_advisor.cli.web import background
+from karmada_advisor.web import background
 def failing(*_): raise KeyError("planted")
 background.causes_of_state = failing
 """

@@ -116,6 +116,10 @@ class Machine:
         self, *, kubeconfig: str, master: str, on_response: Callable[[str, str, int], None]
     ) -> Connection:
         del kubeconfig, master
+        return self.connection(on_response)
+
+    def connection(self, on_response: Callable[[str, str, int], None]) -> Connection:
+        """Return a connection over the simulated network."""
         identity = _identity()
         login = Login(
             lambda _: identity,

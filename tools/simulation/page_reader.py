@@ -13,12 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_advisor.cli.web.watched import POLICIES, Surroundings
-from karmada_advisor.cli.web.watching import Watcher
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.watchable import KindsFound
 from karmada_advisor.web.index import BindingIndex
-from karmada_pyscheduler.client.connection import Connection
+from karmada_advisor.web.watched import POLICIES, Surroundings
+from karmada_advisor.web.watching import Watcher
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -45,12 +44,8 @@ class _Watcher(Watcher):
     """The page's watches over the simulated network."""
 
     def __init__(self, machine: Machine, clock: Callable[[], float]) -> None:
-        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), clock, rules=Rules())
-        self._machine = machine
-
-    async def connect(self) -> Connection:
-        connect = self._machine.environment().connect
-        return await connect(kubeconfig="", master="", on_response=lambda *_: None)
+        connection = machine.connection(lambda *_: None)
+        super().__init__(_FLAGS, KindsFound("https://simulated", {}, ""), connection, clock, rules=Rules())
 
     def on_synced(self) -> None:
         """Print nothing, and freeze nothing: the objects of a run are garbage after it."""

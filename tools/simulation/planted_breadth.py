@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
-from karmada_advisor.cli.web.watched import WatchedFleet
-from karmada_advisor.cli.web.watching import Watcher
 from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.watched import WatchedFleet
+from karmada_advisor.web.watching import Watcher
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
 from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_pyscheduler.informer.workloads.metadata_store import MetadataStore

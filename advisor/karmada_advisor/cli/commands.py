@@ -30,7 +30,8 @@ COMMANDS: Final[Mapping[str, str]] = {
     "web": "web",
     "why-not": "whynot",
 }
-"""The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``answer``, or ``run``, which prints."""
+"""The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``answer``, or ``run``, which prints.
+The page is above the command line: ``web.command``."""
 
 
 COMPLETE: Final = "__complete"
@@ -89,7 +90,8 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         return complete.run(given[1:])
     with no_collection():
         arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
-        command = importlib.import_module(f"karmada_advisor.cli.{COMMANDS[given[0]]}")
+        module = "web.command" if given[0] == "web" else f"cli.{COMMANDS[given[0]]}"
+        command = importlib.import_module(f"karmada_advisor.{module}")
     gc.freeze()  # modules live as long as the command
     try:
         status = _run(command, arguments, plugins)

@@ -45,7 +45,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
         others={output: partial(_document, report, output) for output in ("markdown", "html", "junit")},
     )
     if arguments.metrics:
-        from karmada_advisor.web.metrics import survival_metrics  # brings the client library
+        from karmada_advisor.cli.survive_metrics import survival_metrics  # brings the client library
 
         at_, seconds = now().timestamp(), time.monotonic() - began
         _write(Path(arguments.metrics), survival_metrics(report, top=arguments.top, at=at_, seconds=seconds))

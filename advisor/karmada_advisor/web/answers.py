@@ -1,111 +1,267 @@
-"""What the pages ask: implemented over the sources of the commands, and by tests."""
+"""The answers of the page, by the code of the commands ``explain`` and ``why-not``."""
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+import argparse
+import asyncio
+import io
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, redirect_stderr
+from typing import Final
 
+from karmada_advisor.cli import plan
+from karmada_advisor.cli.flags import plan as plan_flags
+from karmada_advisor.cli.flags.survive import TOP
+from karmada_advisor.cli.questions import process_of, source_of
+from karmada_advisor.cli.survive_metrics import survival_metrics
+from karmada_advisor.cli.whynot import ask, ask_cluster, search_bounds
+from karmada_advisor.explain.explain import explain, explain_stored
+from karmada_advisor.explain.explaining import Explaining, explaining
 from karmada_advisor.explain.model import Explanation, Provenance, Tense
-from karmada_advisor.explain.overview import Causes, ExplanationSummary, summary_of
-from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_advisor.explain.overview import ExplanationSummary, summary_of
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import change_objects
+from karmada_advisor.fleet.process import read_decisions, read_process, read_state
+from karmada_advisor.fleet.process_answers import ProcessState, ProcessView
+from karmada_advisor.fleet.process_http import ProcessAddress, address_of
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.views.state import headline
-from karmada_advisor.web.decisions import Decisions
-from karmada_advisor.web.history import History
-from karmada_advisor.web.quotas import NamespaceQuotas
+from karmada_advisor.web.answer_worker import BusyError
+from karmada_advisor.web.background import Background, CauseScan
+from karmada_advisor.web.decisions import OBJECTS, RECORDS, SHOWN, Decisions, of_objects, of_records
+from karmada_advisor.web.history import History, history_of, read_events
+from karmada_advisor.web.leader import LeaderRecords
+from karmada_advisor.web.metrics import WebMetrics
+from karmada_advisor.web.quotas import NamespaceQuotas, QuotaReader
+from karmada_advisor.web.reading import Reader
+from karmada_advisor.web.request_query import AskedChange
 from karmada_advisor.web.state import PageState
-from karmada_advisor.web.survival import Survival
+from karmada_advisor.web.watching import Watcher
+from karmada_advisor.whatif.plan.answer import plan_of_fleet
 from karmada_advisor.whatif.plan.model import Plan
+from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
+from karmada_advisor.whynot.remedies import with_remedies
 from karmada_advisor.whynot.reverse import WhyNotCluster
-from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.structs import Struct, field
+from karmada_pyscheduler.client.connection import ApiConnection
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import replace
+
+_REMEDY_SECONDS: Final = 1.0
+"""The time of the search for changes that place a binding, as in ``explain``."""
+
+_CLUSTER_SECONDS: Final = 4.0
+"""The time for the question which bindings a cluster does not have."""
+
+_COUPLED: Final = "decisions read other bindings, which you may not list, so nothing is decided again"
 
 GROUPS: Final = 10
 """Groups on the first page; of others there is the number."""
 
-
-class CauseScan(Struct, frozen=True):
-    """The causes of the bindings in no good state.
-
-    Attributes:
-        found: As far as there was time.
-        rules: By which rules it was decided again, for people.
-        problems: Bindings whose cause could not be found because of an error, one line each.
-    """
-
-    found: Causes = field(default_factory=dict)
-    rules: str = ""
-    problems: tuple[str, ...] = ()
-
-    def __hash__(self) -> int:
-        codes = ((key, cause and cause.code) for key, cause in self.found.items())
-        return hash((*codes, self.rules, self.problems))
+_DECISIONS_SECONDS: Final = 1.0
+_AWAY_SECONDS: Final = 5.0
+"""How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
 
 
-class AskedChange(Struct, frozen=True):
-    """A change to plan.
+class Answers:
+    """The objects of a reader, and the answers about them."""
 
-    Attributes:
-        text: Policies or other objects, as YAML; "" for none.
-        flags: Further parts, as the command has them: ``--without=eu-west-3``.
-    """
+    def __init__(
+        self,
+        arguments: argparse.Namespace,
+        reader: Reader | Watcher,
+        rules: Rules,
+        *,
+        metrics: WebMetrics | None = None,
+        records: LeaderRecords | None = None,
+        connection: ApiConnection | None = None,
+    ) -> None:
+        """Take the flags and the rules of decisions; ``records`` finds a running scheduler that the flags do not name.
 
-    text: str = ""
-    flags: tuple[str, ...] = ()
+        ``connection`` reads Events and quotas; None if there are none.
 
+        Raises:
+            NoAnswerError: The flags cannot be used.
+        """
+        self._source, self._rules, self._process_of_flags = source_of(arguments), rules, process_of(arguments)
+        self._seconds: float | None = arguments.timeout
+        self.reader: Final = reader
+        self._records = records
+        self._connection = connection
+        self._quotas = None if connection is None else QuotaReader(connection)
+        _ = rules.gates  # a mistake there is reported at the start
+        self._decisions: tuple[float, int, Decisions] | None = None
+        self._metrics = metrics or WebMetrics()
+        self._asking = asyncio.Lock()
+        self.background = Background(arguments.controller_manager, rules, self._session)
 
-class Answers(Protocol):
-    """The objects and the answers about them."""
+    def check_rules(self) -> None:
+        """Build the plugins once, so that their warnings are printed.
+
+        Raises:
+            NoAnswerError: They cannot be used.
+        """
+        with explaining(self.state.contents.objects, self._rules, self._source.plane):
+            pass
 
     @property
     def state(self) -> PageState:
         """The objects as they were read last."""
-
-    @property
-    def progress(self) -> str:
-        """How far the first reading is, for people; "" once it is complete."""
-
-    @property
-    def causes(self) -> CauseScan:
-        """The causes of states, as far as they are known."""
-
-    @property
-    def survival(self) -> Survival:
-        """What losses would do, as far as it is known."""
+        return self.reader.state
 
     @property
     def metrics(self) -> bytes:
-        """What was computed, in the text format of Prometheus."""
+        """What was computed, and what losses would do, in the text format of Prometheus."""
+        found, text = self.background.survival, self._metrics.text(self.reader.watch_ages)
+        if found.report is None or found.made_at is None:
+            return text
+        at_ = found.made_at.timestamp()
+        return text + survival_metrics(found.report, top=TOP, at=at_, seconds=found.seconds)
 
-    async def refresh(self) -> PageState:
-        """Publish the objects with the bindings that have been created since, and return them."""
-
-    def note_request(self) -> None:
-        """Note that somebody reads, so that the objects are read again from time to time."""
+    def computed(self, result: object) -> None:
+        """Count an explanation that was computed."""
+        if isinstance(result, Explanation):
+            self._metrics.explained()
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
-        """Explain a binding. Raises NoAnswerError."""
+        """Explain a binding."""
+        binding = _binding_of(state, key)
+        contents = state.contents
+        stored = explain_stored(binding, contents.manifests[key], contents.facts, source=state.source)
+        if not state.has_clusters:
+            return stored
+        with self._session(state) as using:
+            if using.dry_run.is_coupled and using.fleet.unlisted:
+                return replace(stored, notes=(_COUPLED,))
+            inputs = using.inputs_of(binding)
+            inputs = replace(inputs, process=view)
+            found = explain(inputs, source=state.source)
+            return with_remedies(found, inputs, using, self._seconds or _REMEDY_SECONDS)
 
     def why_not(self, state: PageState, key: BindingKey, question: WhyNotQuestion, *, as_new: bool) -> WhyNot:
-        """Answer a question about a binding, ``as_new`` as if it had never been scheduled. Raises NoAnswerError."""
+        """Answer a question about a binding."""
+        _binding_of(state, key)  # or say why there is no answer
+        with self._session(state, as_new=as_new) as using:
+            return ask(using, key, question, search_bounds(self._seconds))
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
-        """Return which bindings a cluster does not have. Raises NoAnswerError."""
+        """Return which bindings a cluster does not have."""
+        with self._session(state) as using:
+            return ask_cluster(using, cluster, _CLUSTER_SECONDS)
+
+    @contextmanager
+    def _session(self, state: PageState, *, as_new: bool = False) -> Iterator[Explaining]:
+        """Provide what answers a question."""
+        objects, plane = state.contents.objects, self._source.plane
+        is_trusted = state.scope is None or state.scope.is_trusted
+        with _without_warnings(), explaining(objects, self._rules, plane, as_new=as_new) as using:
+            yield using if is_trusted else replace(using, rules=using.rules.hidden)
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
-        """Return what a change would do. Raises NoAnswerError."""
+        """Return what a change would do."""
+        question = PlanQuestion(
+            source=FleetSource(plane=self._source.plane),
+            rules=self._rules,
+            rule_change=Rules(),
+            manifests=change_objects(change.text),
+            edits=plan.edits_of(plan_flags.make_parser().parse_args(change.flags)),
+        )
+        with _without_warnings():
+            found, unread = plan_of_fleet(question, state.contents.objects)
+        unknown = "Not read, so bindings that a policy would add may be missing"
+        return replace(found, notes=(*found.notes, *(f"{unknown}: {problem}" for problem in unread)))
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
+        if self._process_of_flags is None and self._records is None:
+            return None
+        if (kept := self._kept_decisions()) is not None and kept.problem:
+            return ProcessView(problem=kept.problem)
+        try:
+            process = await self._process()
+        except NoAnswerError as problem:
+            return ProcessView(problem=str(problem))
+        return await asyncio.to_thread(read_process, process, key)
+
+    async def _process(self) -> ProcessAddress:
+        """Return where the running scheduler answers. Raises NoAnswerError: its leader is not known."""
+        if self._records is not None:
+            return await self._records.address()
+        assert self._process_of_flags is not None  # nobody is asked otherwise
+        return address_of(self._process_of_flags)
 
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
-        """Return what has happened to a binding; its problem may name anything."""
+        """Return what has happened to a binding."""
+        manifest = state.contents.manifests.get(key, {})
+        if not with_events or self._connection is None:
+            return history_of(manifest, None)
+        try:
+            return history_of(manifest, await read_events(self._connection, manifest))
+        except ApiError as problem:
+            return history_of(manifest, None, f"Events cannot be read: {problem}")
 
     async def quotas(self, namespace: str) -> NamespaceQuotas:
-        """Return the quotas of a namespace; their problem may name anything."""
+        """Return the quotas of a namespace; files have none."""
+        return NamespaceQuotas() if self._quotas is None else await self._quotas.of(namespace)
 
     async def decisions(self, state: PageState) -> Decisions:
-        """Return the last decisions."""
+        """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
+        if self._process_of_flags is None and self._records is None:
+            if self._decisions is None or self._decisions[1] != state.number:
+                found = Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN)))
+                self._decisions = 0.0, state.number, found
+            return self._decisions[2]
+        async with self._asking:
+            kept = self._kept_decisions()
+            if kept is None:
+                kept = await self._read_decisions(state)
+                self._decisions = (time.monotonic(), state.number, kept)
+            return kept
+
+    def _kept_decisions(self) -> Decisions | None:
+        """Return what the running scheduler has said; None if it is to be asked again."""
+        if self._decisions is None:
+            return None
+        at, number, kept = self._decisions
+        if kept.problem:
+            return kept if time.monotonic() - at < _AWAY_SECONDS else None
+        return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
+
+    async def _read_decisions(self, state: PageState) -> Decisions:
+        try:
+            url = await self._process()
+            process = await asyncio.to_thread(read_state, url)
+            records = await asyncio.to_thread(read_decisions, url, 2 * SHOWN)
+        except NoAnswerError as problem:
+            text = str(problem)
+            return Decisions(
+                OBJECTS, of_objects(state.contents.index.newest(SHOWN)), text, ProcessState(problem=text)
+            )
+        return Decisions(RECORDS, of_records(records), "", process)
+
+
+def _without_warnings() -> AbstractContextManager[object]:
+    """Print no warnings: they were printed at the start."""
+    return redirect_stderr(io.StringIO())
+
+
+def _binding_of(state: PageState, key: BindingKey) -> Binding:
+    """Return a binding of the objects.
+
+    Raises:
+        NoAnswerError: It was deleted.
+        BusyError: It has been created since the objects were published.
+    """
+    found = state.contents.index.get(key)
+    if found is None:
+        raise NoAnswerError(f"{key.display} does not exist any more")
+    if key not in state.contents.manifests:
+        raise BusyError(f"{key.display} has just been created; try again in a moment")
+    return found.binding
 
 
 def summary(

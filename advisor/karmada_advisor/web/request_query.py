@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Final, TypeVar
 
-from karmada_advisor.web.answers import AskedChange
 from karmada_advisor.web.decisions import DecisionRow
 from karmada_advisor.web.fleet import ClusterFilter
 from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_pyscheduler.http_server.messages import HttpRequest
+from karmada_scheduler.structs import Struct
 
 F = TypeVar("F", Filter, ClusterFilter)
 
@@ -20,6 +20,18 @@ RETRY_SECONDS: Final = 2
 NO_TOKEN: Final = "The page needs a token of the Karmada API server."  # noqa: S105 (a sentence)
 
 _CHANGES: Final = ("without", "cordon", "uncordon", "scale")
+
+
+class AskedChange(Struct, frozen=True):
+    """A change to plan.
+
+    Attributes:
+        text: Policies or other objects, as YAML; "" for none.
+        flags: Further parts, as the command has them: ``--without=eu-west-3``.
+    """
+
+    text: str = ""
+    flags: tuple[str, ...] = ()
 
 
 class RequestRefusedError(Exception):

@@ -57,7 +57,7 @@ OTHERS: Final[dict[str, int]] = {
     "web.scoped_fleet:rendered": KEPT_ROWS * 4096,
     "web.scoped_fleet:_rows": (20_000 + 2 * BINDINGS) * 4 * ENTRY,
     "web.scoped_fleet:_kept": (20_000 + 2 * BINDINGS) * 8 * ENTRY,
-    "cli.web.watched:_rendered_rows": KEPT_ROWS * 4096,
+    "web.watched:_rendered_rows": KEPT_ROWS * 4096,
     "web.answer_worker:_turns": 1000 * ENTRY,
     "web.quotas:_kept": 200 * 50 * (4 * NAME + ENTRY),
     # bounded by their own number of bytes, which a flag sets

@@ -15,12 +15,12 @@ import aiohttp
 
 from karmada_advisor.cli.flags.web import make_parser
 from karmada_advisor.cli.questions import process_rules_of
-from karmada_advisor.cli.web.answers import CommandAnswers
-from karmada_advisor.cli.web.reading import Reader
 from karmada_advisor.web.answer_worker import AnswerWorker
+from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.reading import Reader
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.viewer import NOBODY, Viewer
 from karmada_pyscheduler.client.connection import ApiConnection
@@ -126,7 +126,7 @@ class Site:
         rules = process_rules_of(self.arguments)
         self.reader = Reader(self.arguments, rules)
         self.reader.read()
-        self.answers = CommandAnswers(self.arguments, self.reader, rules, connection=connection)
+        self.answers = Answers(self.arguments, self.reader, rules, connection=connection)
         found = refusal or viewer or (NOBODY if sessions is not None else None)
         self.worker = Inline(computed=self.answers.computed)
         handlers = Handlers(

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.cli.web.access import AuditLog, audited
 from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.web.access import AuditLog, audited
 from karmada_pyscheduler.http_server.messages import AnsweredRequest
 from karmada_pyscheduler.http_server.request_guard import RequestRefusal
 from karmada_pyscheduler.records import log_file

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from karmada_advisor.cli.flags.web import make_parser
-from karmada_advisor.cli.web.leader import KEPT_SECONDS, LeaderRecords, leader_records
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.fleet.process_http import ProcessAddress
+from karmada_advisor.web.leader import KEPT_SECONDS, LeaderRecords, leader_records
 from karmada_pyscheduler.records.endpoints import AUDIENCE
 from karmada_scheduler.api_error import ApiError
 

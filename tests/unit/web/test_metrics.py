@@ -9,7 +9,7 @@ from pathlib import Path
 
 from cryptography.fernet import Fernet
 
-from karmada_advisor.cli.web.access import end_of
+from karmada_advisor.web.access import end_of
 from karmada_advisor.web.answer_worker import AnswerWorker, TooLongError
 from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.metrics import WebMetrics

@@ -385,7 +385,7 @@ async def test_times_at_the_end_of_time_are_shown(tmp_path: Path, moment: str) -
     files[1].write_text("\n".join(f"---\n{json.dumps(each)}" for each in manifests))
     async with Site(tmp_path, files=files) as site:
         await site.refresh()
-        assert site.answers.causes.problems == ()
+        assert site.answers.background.causes.problems == ()
         for path in (
             "/",
             "/bindings",
@@ -654,25 +654,25 @@ async def test_causes_are_looked_for_before_anybody_asks(site: Site) -> None:
 
 async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found(site: Site) -> None:
     await site.refresh()
-    before = site.answers.causes
+    before = site.answers.background.causes
 
     failed = billing().condition(
         type="Scheduled", status="False", reason="NoClusterFit", message="nothing fits"
     )
     write(site.files[1], [checkout().replicas(9), failed])
     site.reader.read()
-    assert site.answers.causes is before
+    assert site.answers.background.causes is before
     await site.refresh()
-    assert site.answers.causes is not before
-    assert len(site.answers.causes.found) == 2
+    assert site.answers.background.causes is not before
+    assert len(site.answers.background.causes.found) == 2
 
 
 async def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
     state = site.answers.state
     unpublished = replace(state, contents=replace(state.contents, manifests={}))
     await site.answers.background.refresh(site.worker.run, unpublished)
-    assert site.answers.causes.problems == ()
-    assert set(site.answers.causes.found.values()) == {None}
+    assert site.answers.background.causes.problems == ()
+    assert set(site.answers.background.causes.found.values()) == {None}
 
 
 async def _stamp(site: Site) -> str:

@@ -251,8 +251,8 @@ async def test_answers_are_computed_from_the_fleet_of_the_viewer_only(
         return plan_of_fleet(question, objects)
 
     monkeypatch.setattr(ScopedFleets, "state", noted)
-    monkeypatch.setattr("karmada_advisor.cli.web.answers.explaining", entering)
-    monkeypatch.setattr("karmada_advisor.cli.web.answers.plan_of_fleet", planning)
+    monkeypatch.setattr("karmada_advisor.web.answers.explaining", entering)
+    monkeypatch.setattr("karmada_advisor.web.answers.plan_of_fleet", planning)
     async with Site(
         tmp_path, clusters=clusters(), bindings=bindings(), viewer=OF_CLUSTERS, reveal=reveal
     ) as site:

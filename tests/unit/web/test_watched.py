@@ -7,10 +7,10 @@ from collections import deque
 from datetime import UTC, datetime
 from typing import Any
 
-from karmada_advisor.cli.web.watched import Surroundings, WatchedFleet, id_of
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.model import StateName
 from karmada_advisor.web.index import BindingIndex
+from karmada_advisor.web.watched import Surroundings, WatchedFleet, id_of
 from karmada_pyscheduler.client.karmada import CLUSTERS, PROPAGATION_POLICIES, RESOURCE_BINDINGS
 from karmada_scheduler.testing import binding, cluster
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.answers import Answers
+from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers.binding_lists import BindingListHandlers
 from karmada_advisor.web.handlers.bindings import BindingHandlers
 from karmada_advisor.web.handlers.clusters import ClusterHandlers
@@ -15,14 +16,11 @@ from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.losses import LossHandlers
 from karmada_advisor.web.handlers.plans import PlanHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
+from karmada_advisor.web.handlers.sessions import SessionHandlers
 from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.scope import Reveal
 from karmada_pyscheduler.http_server.messages import Document, HttpRequest
-
-if TYPE_CHECKING:  # files do not need the client
-    from karmada_advisor.web.authorization import Authorization
-    from karmada_advisor.web.handlers.sessions import SessionHandlers
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 _ICON: Final = "/favicon.ico"
@@ -60,7 +58,7 @@ class Handlers:
         self._has_metrics = has_metrics and is_open
         audience = "" if sessions is None else sessions.audience
         responder = Responder(answers, worker, pages, is_open=is_open, audience=audience, reveal=reveal)
-        self._sessions = _session_handlers(responder, sessions)
+        self._sessions = None if sessions is None else SessionHandlers(responder, sessions)
         self._responder = responder
         self._answers = answers
         self._pages = pages
@@ -108,7 +106,7 @@ class Handlers:
 
     def not_ready(self) -> str | None:
         """Return why the page is not ready, as far as everybody may know; None if it is."""
-        failure = self._answers.progress or self._answers.state.failure
+        failure = self._answers.reader.progress or self._answers.state.failure
         return (failure if self._is_open else "not ready") if failure else None
 
     async def _ready(self, _: HttpRequest) -> Document:
@@ -117,14 +115,6 @@ class Handlers:
 
     async def _metrics(self, _: HttpRequest) -> Document:
         return Document(self._answers.metrics, content_type=CONTENT_TYPE)
-
-
-def _session_handlers(responder: Responder, sessions: Authorization | None) -> SessionHandlers | None:
-    if sessions is None:
-        return None
-    from karmada_advisor.web.handlers.sessions import SessionHandlers  # brings the cipher
-
-    return SessionHandlers(responder, sessions)
 
 
 async def _healthy(_: HttpRequest) -> Document:

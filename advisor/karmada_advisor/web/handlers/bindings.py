@@ -53,7 +53,7 @@ class BindingHandlers(HandlerGroup):
         state = await self._responder.state(request, namespace)
         key = self._key_of(state, request)
         if key not in state.contents.manifests:  # it is new
-            await self._answers.refresh()
+            await self._answers.reader.refresh()
             state = await self._responder.state(request, namespace)
         return state, key
 
@@ -95,7 +95,7 @@ class BindingHandlers(HandlerGroup):
             "filters": plugins,
             "scores": scores,
             "suggested": [row.name for row in rows if not row.is_target][:COMPLETED_NAMES],
-            "lost_with": self._answers.survival.of_binding(self._key_of(state, request))
+            "lost_with": self._answers.background.survival.of_binding(self._key_of(state, request))
             if state.scope is None
             else [],
         }

@@ -101,7 +101,7 @@ class ClusterHandlers(HandlerGroup):
             "lost": None,
         }
         if self._responder.viewer(request).sees_all:
-            values["lost"] = self._answers.survival.domain(CLUSTER, cluster.name)
+            values["lost"] = self._answers.background.survival.domain(CLUSTER, cluster.name)
         return self._responder.rendered("cluster.html", request, state, values)
 
     async def _cluster_data(self, request: HttpRequest) -> Mapping[str, Any]:

@@ -84,7 +84,7 @@ class DecisionHandlers(HandlerGroup):
         shown = (since or shown[0], *shown[1:])
         quiet = 0
         for _ in range(_STREAM_SECONDS):
-            self._answers.note_request()
+            self._answers.reader.note_request()
             state = await self._responder.later(state)
             now = await self._shown(namespace, state)
             if now != shown:

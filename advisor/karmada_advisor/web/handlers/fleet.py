@@ -72,10 +72,10 @@ class FleetHandlers(HandlerGroup):
         decisions = await self._answers.decisions(state)
         values = {
             "fleet": fleet,
-            "summary": summary(state, self._answers.causes),
-            "causes": self._answers.causes,
+            "summary": summary(state, self._answers.background.causes),
+            "causes": self._answers.background.causes,
             "process": decisions.process,
-            "survival": self._answers.survival,
+            "survival": self._answers.background.survival,
         }
         return self._responder.rendered("fleet.html", request, state, values, data="/v1/fleet")
 
@@ -91,7 +91,7 @@ class FleetHandlers(HandlerGroup):
     async def _overview_data(self, _: HttpRequest) -> Mapping[str, Any]:
         found = summary(
             self._answers.state,
-            self._answers.causes,
+            self._answers.background.causes,
             most_groups=ROWS,
             most_names=_OVERVIEW_NAMES,
         )

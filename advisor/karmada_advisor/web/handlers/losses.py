@@ -35,7 +35,7 @@ class LossHandlers(HandlerGroup):
         }
 
     async def _survive_page(self, request: HttpRequest) -> Document:
-        survival, loss = self._answers.survival, loss_of(request)
+        survival, loss = self._answers.background.survival, loss_of(request)
         view = survival.views.get(loss)
         values: dict[str, Any] = {"survival": survival, "loss": loss}
         if view is not None:
@@ -60,7 +60,7 @@ class LossHandlers(HandlerGroup):
             BusyError: There is none yet.
             RequestRefusedError: There is no such world.
         """
-        survival = self._answers.survival
+        survival = self._answers.background.survival
         view = survival.views.get(loss_of(request))
         if view is None:
             raise BusyError(survival.problem or "the losses are being decided; try again in a moment")
@@ -76,7 +76,7 @@ class LossHandlers(HandlerGroup):
         number, domain = found
         shown = groups(view.in_domain(number), view.report.settings)
         values = {
-            "survival": self._answers.survival,
+            "survival": self._answers.background.survival,
             "loss": loss,
             "domain": domain,
             "groups": [(each, _words(remedies_of(view.report, number, each))) for each in shown],

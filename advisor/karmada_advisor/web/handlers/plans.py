@@ -9,10 +9,9 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_text import plan_markdown
 from karmada_advisor.web.answer_worker import TooLongError
-from karmada_advisor.web.answers import AskedChange
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, completed_names, judged
 from karmada_advisor.web.paging import ROWS
-from karmada_advisor.web.request_query import RequestRefusedError, change_of
+from karmada_advisor.web.request_query import AskedChange, RequestRefusedError, change_of
 from karmada_advisor.web.state import PageState
 from karmada_advisor.whatif.plan.model import Effect, Plan
 from karmada_pyscheduler.http_server.messages import Document, HttpRequest

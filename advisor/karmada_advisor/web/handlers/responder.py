@@ -124,7 +124,7 @@ class Responder:
         """
 
         async def handle(request: HttpRequest) -> Document:
-            self.answers.note_request()
+            self.answers.reader.note_request()
             try:
                 self._check(request, is_scoped=is_scoped)
                 return await handler(request)
@@ -139,7 +139,7 @@ class Responder:
         """Return a handler whose fields and problems are JSON; ``is_scoped`` as of ``page``."""
 
         async def handle(request: HttpRequest) -> Document:
-            self.answers.note_request()
+            self.answers.reader.note_request()
             try:
                 self._check(request, is_scoped=is_scoped)
                 return _json(await handler(request))
@@ -201,19 +201,19 @@ class Responder:
         """
         if state.scope is not None:
             return f"{state.contents.index.stamp(namespace):x}" if namespace else ""
-        problems = self.answers.causes.problems
+        problems = self.answers.background.causes.problems
         if namespace:
             shown: tuple[object, ...] = (state.failure, tuple(state.problems), problems)
             return f"{state.contents.index.stamp(namespace):x}-{hash(shown) & 0xFFFFFFFF:x}"
-        made = self.answers.survival.made_at
-        shown = (self.answers.causes, state.failure, tuple(state.problems), problems, made)
+        made = self.answers.background.survival.made_at
+        shown = (self.answers.background.causes, state.failure, tuple(state.problems), problems, made)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
 
     def _check(self, request: HttpRequest, *, is_scoped: bool) -> None:
         """Refuse a request of somebody who may not see everything, and each until the objects are complete."""
         if not is_scoped:
             self.viewer(request).check_all()
-        if progress := self.answers.progress:
+        if progress := self.answers.reader.progress:
             raise BusyError(f"Loading: {progress}; this page refreshes automatically.")
 
     def _common(
@@ -236,7 +236,11 @@ class Responder:
             scope = "" if state is None else scope or request.path.get("namespace", "")
         problems: list[str] = []
         if state is not None and state.scope is None:
-            problems = [*filter(None, (state.failure,)), *state.problems, *self.answers.causes.problems]
+            problems = [
+                *filter(None, (state.failure,)),
+                *state.problems,
+                *self.answers.background.causes.problems,
+            ]
         return {
             "sees_all": viewer.sees_all,
             "sees_clusters": self._reveal is Reveal.FLEET or LIST_CLUSTERS not in viewer.missing,

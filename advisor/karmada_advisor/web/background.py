@@ -15,12 +15,11 @@ from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
 from karmada_advisor.cli.survive_inputs import fail_on_of, settings_of
 from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.model import Cause
-from karmada_advisor.explain.overview import causes_of_state, find_causes
+from karmada_advisor.explain.overview import Causes, causes_of_state, find_causes
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.web.answer_worker import BusyError, TooLongError
-from karmada_advisor.web.answers import CauseScan
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView, Survival
 from karmada_advisor.whatif.survive.loss import Loss
@@ -28,6 +27,7 @@ from karmada_advisor.whatif.survive.model import SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion
 from karmada_advisor.whatif.survive.report_steps import report_steps
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -48,6 +48,24 @@ _GIVEN_UP_SECONDS: Final = 1800.0
 _TOO_LARGE: Final = "the fleet is too large for a report on the page; karmada-pyscheduler survive makes one"
 _SHARE: Final = 10
 """After a report, this many times its CPU time pass before the next one is begun: fleets change all the time."""
+
+
+class CauseScan(Struct, frozen=True):
+    """The causes of the bindings in no good state.
+
+    Attributes:
+        found: As far as there was time.
+        rules: By which rules it was decided again, for people.
+        problems: Bindings whose cause could not be found because of an error, one line each.
+    """
+
+    found: Causes = field(default_factory=dict)
+    rules: str = ""
+    problems: tuple[str, ...] = ()
+
+    def __hash__(self) -> int:
+        codes = ((key, cause and cause.code) for key, cause in self.found.items())
+        return hash((*codes, self.rules, self.problems))
 
 
 class RunInFork(Protocol):

@@ -1,5 +1,7 @@
 """Watches a control plane for the page: a list in pages of each kind, then a watch, by the scheduler's reflector.
 
+Where the objects may not be watched, all of them are listed every ``--refresh`` while somebody looks.
+
 All of it runs on the event loop of the server. Leases, and what schedulers without one have left, are read every ``--refresh``
 while somebody looks; then those who decide get the objects as they are at that moment, too.
 """
@@ -10,23 +12,22 @@ import argparse
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.questions import control_plane_of
-from karmada_advisor.cli.web.reading import Visits
-from karmada_advisor.cli.web.watched import BINDINGS, POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet import live
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
+from karmada_advisor.web.reading import Visits
 from karmada_advisor.web.state import PageState
+from karmada_advisor.web.watched import BINDINGS, POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.whatif.survive.question import taint_policies_of
-from karmada_pyscheduler.client.connect import connect
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import CLUSTERS, KarmadaClient, Resource
 from karmada_pyscheduler.client.watch_requests import WatchRequests
@@ -38,7 +39,6 @@ from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 _NEVER: Final = frozenset({403, 404})
 """Codes of the API server after which another attempt has the same result."""
@@ -67,32 +67,33 @@ class Watcher(Lister):
         self,
         arguments: argparse.Namespace,
         found: KindsFound,
+        connection: Connection,
         clock: Callable[[], float] = time.monotonic,
         *,
         rules: Rules,
     ) -> None:
-        """Take the flags, and what ``kinds_of`` has found; ``keep_reading`` reads. ``clock`` is in seconds."""
+        """Take the flags, what ``kinds_of`` has found, and a connection, which its owner closes; ``keep_reading`` reads.
+
+        ``clock`` is in seconds.
+        """
         super().__init__((*POLICIES, CLUSTERS, *BINDINGS), sleep=asyncio.sleep, clock=clock)
         self._taint_policies: Sequence[str] = arguments.taint_policies
         self._plane, self._rules = control_plane_of(arguments), rules
         self.fleet: Final = WatchedFleet(found.server)
+        self._client = KarmadaClient(connection)
+        self._connection = connection
+        self._is_watching = not found.unwatched
         self._totals = found.totals
-        self._state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
+        self.state = PageState(0, found.server, datetime.now(UTC), self.fleet.contents())
         self._visits = Visits(arguments.refresh, clock)
         self._failures: dict[str, str] = {}
         self._reflectors: dict[Resource, Reflector] = {}
         self._miscounted: set[Resource] = set()
-        self._listed = 0
         self._changes = 0
         self._publishing = asyncio.Lock()
         self._published = -_LEAST_REFRESH_SECONDS
         self.progress = "nothing is read yet"
         """How far the first lists are, for people; "" once the objects are complete."""
-
-    @property
-    def state(self) -> PageState:
-        """The objects."""
-        return self._state
 
     @property
     def watch_ages(self) -> Mapping[str, float]:
@@ -108,48 +109,42 @@ class Watcher(Lister):
         async with self._publishing:
             await asyncio.sleep(self._published + _LEAST_REFRESH_SECONDS - self._clock())
             await self._publish_now()
-        return self._state
+        return self.state
 
     async def keep_reading(self) -> None:
         """List everything, then watch it, until cancelled."""
-        connection = await self.connect()
-        self._client = KarmadaClient(connection)
-        try:
-            await self._list_all()
-            self.progress = ""
-            self.on_synced()
-            async with asyncio.TaskGroup() as tasks:
-                requests = WatchRequests(connection.watch, clock=self._clock)
-                for resource in self._resources.values():
-                    tasks.create_task(self._watch(resource, requests), name=f"watch {resource.plural}")
-                tasks.create_task(self._look_around(), name="look around")
-        finally:
-            await connection.close()
+        await self._list_all()
+        self.progress = ""
+        self.on_synced()
+        async with asyncio.TaskGroup() as tasks:
+            requests = WatchRequests(self._connection.watch, clock=self._clock)
+            for resource in self._resources.values() if self._is_watching else ():
+                tasks.create_task(self._watch(resource, requests), name=f"watch {resource.plural}")
+            tasks.create_task(self._look_around(), name="look around")
 
     def on_synced(self) -> None:
         """Print what was listed, and leave it out of garbage collections."""
         freeze_objects()
-        text = f"{counted(len(self._state.contents.clusters), 'cluster')} and "
-        print_error(f"{text}{counted(len(self.fleet.bindings), 'binding')} from {self._state.source}")
-
-    async def connect(self) -> Connection:
-        """Open a connection to the control plane."""
-        return await connect(kubeconfig=self._plane.kubeconfig, overrides=self._plane.overrides, master="")
+        print_read(self.state)
 
     async def _list_all(self) -> None:
         """Fill the fleet with all that can be listed."""
-        for resource in self._resources.values():
-            if resource not in POLICIES or await self._may_list(resource):
-                await self.list_first(resource)
+        await self._list_each()
         await self._look()
         if "look" in self._failures:
             self._start_versions.clear()
         rows = []
-        for chosen in _parts(self.fleet.bindings, _AT_ONCE):
-            rows += self.fleet.rows(chosen)
+        bindings = self.fleet.bindings
+        for first in range(0, len(bindings), _AT_ONCE):
+            rows += self.fleet.rows(bindings[first : first + _AT_ONCE])
             await asyncio.sleep(0)
         self.fleet.begin(rows)
         await self._publish()
+
+    async def _list_each(self) -> None:
+        for resource in self._resources.values():
+            if resource not in POLICIES or await self._may_list(resource):
+                await self.list_first(resource)
 
     async def _may_list(self, policies: Resource) -> bool:
         """Return whether policies of a kind can be listed at all; answers without them are right, and say so."""
@@ -167,7 +162,8 @@ class Watcher(Lister):
         listed, version = set[ObjectId](), ""
         async for page, version in self._client.list(resource):  # noqa: B007 (the last one counts)
             for item in page:
-                self.fleet.put(resource, item, is_listed=True)
+                if self._is_watching or not self.fleet.is_same(resource, item):
+                    self.fleet.put(resource, item, is_listed=True)
                 listed.add(id_of(resource, item))
             if self.progress:
                 self._say(resource, len(listed))
@@ -219,8 +215,10 @@ class Watcher(Lister):
     async def _look_around(self) -> None:
         """Read what is not watched, every ``--refresh`` while somebody looks."""
         while True:
-            if await self._visits.next() or self._state.failure:
+            if await self._visits.next() or self.state.failure:
                 self._visits.reading()
+                if not self._is_watching:
+                    await self._list_each()
                 await self._look()
                 await self._publish()
 
@@ -267,14 +265,14 @@ class Watcher(Lister):
             await self._publish_now()
 
     async def _publish_now(self) -> None:
-        before, now = self._state, datetime.now(UTC)
+        before, now = self.state, datetime.now(UTC)
         if self.fleet.changes != self._changes or not before.number:
             self._changes = self.fleet.changes
             contents = self.fleet.contents()
             await asyncio.to_thread(clusters_of, contents)  # so that no request waits for it
-            self._state = PageState(before.number + 1, before.source, now, contents)
+            self.state = PageState(before.number + 1, before.source, now, contents)
         self._published = self._clock()
-        self._state = replace(self._state, read_at=now, problems=self.fleet.problems)
+        self.state = replace(self.state, read_at=now, problems=self.fleet.problems)
         self._show_failure()
 
     def _show_failure(self) -> None:
@@ -283,10 +281,11 @@ class Watcher(Lister):
         if silent:
             found.append(f"no event of {', '.join(silent)} for {_SILENT_SECONDS:g} s; is watch allowed?")
         text = f"The objects could not be read again: {'; '.join(found)}" if found else ""
-        if text != self._state.failure:
-            self._state = replace(self._state, failure=text)
+        if text != self.state.failure:
+            self.state = replace(self.state, failure=text)
 
 
-def _parts(items: list[T], size: int) -> Iterator[list[T]]:
-    for first in range(0, len(items), size):
-        yield items[first : first + size]
+def print_read(state: PageState) -> None:
+    """Print how much was read."""
+    clusters, bindings = len(state.contents.clusters), len(state.contents.bindings)
+    print_error(f"{counted(clusters, 'cluster')} and {counted(bindings, 'binding')} from {state.source}")

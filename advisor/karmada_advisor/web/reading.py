@@ -1,4 +1,4 @@
-"""Reads the objects of the page, again and again while somebody looks at it."""
+"""Reads the objects of files for the page, again and again while somebody looks at it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from typing import Final
 
 from karmada_advisor.cli.questions import source_of
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.web.fleet import clusters_of
@@ -27,9 +26,6 @@ log = logging.getLogger(__name__)
 
 _READING_SECONDS: Final = 60.0
 """Time of a reading, after which the page says that it takes too long: a file may be one that never ends."""
-
-_COUNTDOWN_SECONDS: Final = 10
-"""While something is evicted, the pages are made again this often: they show the time that is left."""
 
 _UNSEEN_SECONDS: Final = 60.0
 """Without a request for this long, nobody looks."""
@@ -44,12 +40,12 @@ class Visits:
         self._clock = clock
         self._requested = 0.0
         self._read = 0.0
-        self._wake: asyncio.Event | None = None
+        self._wake = asyncio.Event()
 
     def note_request(self) -> None:
         """Note a request. If the last reading is older than ``refresh``, the next one is due at once."""
         self._requested = self._clock()
-        if self._wake is not None and self._requested - self._read > self._refresh:
+        if self._requested - self._read > self._refresh:
             self._wake.set()
 
     def reading(self) -> None:
@@ -58,8 +54,6 @@ class Visits:
 
     async def next(self) -> bool:
         """Wait until a reading may be due; return whether somebody looks."""
-        if self._wake is None:
-            self._wake = asyncio.Event()
         with suppress(TimeoutError):
             async with asyncio.timeout(self._refresh):
                 await self._wake.wait()
@@ -68,7 +62,13 @@ class Visits:
 
 
 class Reader:
-    """The objects as they were read last."""
+    """The objects of files as they were read last."""
+
+    progress: Final = ""
+    """Everything is read before the page is served."""
+
+    watch_ages: Final[Mapping[str, float]] = MappingProxyType({})
+    """Nothing is watched."""
 
     def __init__(self, arguments: argparse.Namespace, rules: Rules) -> None:
         """Take the flags, and the rules of decisions; ``read`` reads for the first time."""
@@ -80,16 +80,12 @@ class Reader:
             *arguments.policies,
             *arguments.workloads,
             *arguments.taint_policies,
+            *filter(None, (arguments.replay,)),
         ]
         self._state: PageState | None = None
         self._stamp: Hashable = None
         self._visits = Visits(arguments.refresh)
         self._seconds = max(_READING_SECONDS, 2 * arguments.request_timeout)
-
-    progress: Final = ""
-    """Everything is read before the page is served."""
-    watch_ages: Final[Mapping[str, float]] = MappingProxyType({})
-    """Nothing is watched."""
 
     @property
     def state(self) -> PageState:
@@ -98,37 +94,21 @@ class Reader:
         return self._state
 
     def note_request(self) -> None:
-        """Note a request, from the thread of the server; objects that are old are read at once."""
+        """Note a request; objects that are old are read at once."""
         self._visits.note_request()
 
     def read(self) -> None:
-        """Read everything.
+        """Read everything, unless no file has changed.
 
         Raises:
             NoAnswerError: Nothing can be read.
         """
-        stamp = self._stamp_of_files()
-        if self._files and stamp == self._stamp and self._state is not None:
-            self._state = replace(self._state, failure="") if self._state.failure else self._state
+        before, stamp = self._state, tuple(map(_stamp_of, self._files))
+        if before is not None and stamp == self._stamp:
+            self._state = replace(before, failure="") if before.failure else before
             return
         objects = read_fleet(self._source, all_bindings=True)
-        self._stamp = stamp
-        self._use(objects)
-
-    def _use(self, objects: Fleet) -> None:
-        before = self._state
-        problems = (*objects.problems, *objects.warnings)
-        now = datetime.now(UTC)
-        policies, _ = taint_policies_of(
-            self._taint_policies, self._source.plane, objects
-        )  # the page says that they are not known
-        if (
-            before is not None
-            and _fingerprint(objects) == _fingerprint(before.contents.objects)
-            and policies == before.contents.taint_policies
-        ):
-            self._state = replace(before, read_at=now, problems=problems, failure="")
-            return
+        policies, _ = taint_policies_of(self._taint_policies, self._source.plane, objects)
         contents = PageContents(
             tuple(objects.clusters),
             tuple(objects.bindings),
@@ -139,21 +119,12 @@ class Reader:
         )
         clusters_of(contents)  # so that no request waits for it, nor for the index
         number = 1 if before is None else before.number + 1
-        self._state = PageState(number, objects.source, now, contents, problems)
-
-    def _stamp_of_files(self) -> Hashable:
-        found = []
-        for path in self._files:
-            try:
-                status = os.stat(path)  # noqa: PTH116 (a time and a size)
-            except OSError:
-                found.append((path, 0, 0))
-            else:
-                found.append((path, status.st_mtime_ns, status.st_size))
-        return tuple(found)
+        problems = (*objects.problems, *objects.warnings)
+        self._state = PageState(number, objects.source, datetime.now(UTC), contents, problems)
+        self._stamp = stamp
 
     async def refresh(self) -> PageState:
-        """Return the objects as they were read last: lists have no other ones."""
+        """Return the objects as they were read last."""
         return self.state
 
     async def keep_reading(self) -> None:
@@ -179,14 +150,10 @@ class Reader:
         self._state = replace(self.state, failure=f"The objects could not be read again: {problem}")
 
 
-def _fingerprint(objects: Fleet) -> int:
-    clusters = frozenset((each.name, each.uid, each.resource_version) for each in objects.clusters)
-    bindings = frozenset((each.key, each.uid, each.resource_version) for each in objects.bindings)
-    if all(not each.resource_version for each in objects.clusters):
-        return id(objects)  # files without versions
-    schedulers = objects.schedulers()
-    names = {each.spec.responsible_scheduler for each in objects.bindings}
-    statuses = frozenset((name, schedulers.of(name).status) for name in names)
-    evicts = any(each.spec.graceful_eviction_tasks for each in objects.bindings)
-    step = objects.at.timestamp() // _COUNTDOWN_SECONDS if objects.at is not None and evicts else 0
-    return hash((clusters, bindings, statuses, step))
+def _stamp_of(path: str) -> tuple[int, int] | None:
+    """Return time and size of a file; None without one."""
+    try:
+        status = os.stat(path)  # noqa: PTH116 (a time and a size)
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

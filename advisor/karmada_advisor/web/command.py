@@ -8,38 +8,37 @@ import logging
 import resource
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Coroutine, Iterable, Sequence
 from contextlib import AsyncExitStack, redirect_stdout
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 import uvloop
 
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, print_error, print_failure
 from karmada_advisor.cli.questions import process_rules_of, source_of
-from karmada_advisor.cli.web.access import PageAccess, audited
-from karmada_advisor.cli.web.answers import CommandAnswers
-from karmada_advisor.cli.web.reading import Reader
-from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
-from karmada_advisor.fleet.source import FleetSource
+from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.web.access import audited, authorization_of, certificate_of, check_flags
 from karmada_advisor.web.answer_worker import AnswerWorker
+from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.handlers import PROBES, Handlers
+from karmada_advisor.web.leader import leader_records
 from karmada_advisor.web.metrics import CONTENT_TYPE, WebMetrics
 from karmada_advisor.web.pages import Pages
+from karmada_advisor.web.reading import Reader
 from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.watching import Watcher, kinds_of, print_read
+from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.http_server.listener import ListenError
 from karmada_pyscheduler.http_server.messages import AnsweredRequest
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_pyscheduler.http_server.request_guard import RequestLimits
+from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits
 from karmada_pyscheduler.http_server.server import Server
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.memory import freeze_objects
-from karmada_scheduler.structs import replace
-
-if TYPE_CHECKING:  # files do not need the client
-    from karmada_advisor.cli.web.leader import LeaderRecords
-    from karmada_advisor.cli.web.watching import Watcher
 
 log = logging.getLogger(__name__)
 
@@ -73,20 +72,16 @@ class ServerEndedError(Exception):
 
 def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     logging.basicConfig(format="%(asctime)s %(levelname)s %(message)s")
-    metrics = WebMetrics()
-    access = PageAccess(arguments, metrics)
-    rules, source = process_rules_of(arguments, own), source_of(arguments)
-    reader = _reader(arguments, source, rules)
-    answers = CommandAnswers(
-        arguments,
-        reader,
-        rules,
-        metrics=metrics,
-        records=_records(arguments, access),
-        connection=access.connection if source.is_control_plane else None,
-    )
-    if isinstance(reader, Reader):
-        reader.read()
+    check_flags(arguments)
+    metrics, source = WebMetrics(), source_of(arguments)
+    certificate = certificate_of(arguments, metrics)
+    connection = _connection(source.plane) if source.is_control_plane or arguments.records else None
+    authorization = authorization_of(arguments, metrics, connection)
+    rules = process_rules_of(arguments, own)
+    records = leader_records(arguments, connection) if connection and arguments.records else None
+    of_plane = connection if source.is_control_plane else None
+    reader = _reader(arguments, of_plane, rules)
+    answers = Answers(arguments, reader, rules, metrics=metrics, records=records, connection=of_plane)
     answers.check_rules()
     freeze_objects()
     worker = AnswerWorker(
@@ -97,10 +92,10 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
         answers,
         worker,
         Pages(),
-        is_open=access.is_open,
+        is_open=authorization is None,
         has_probes=not arguments.health_probe_bind_address,
         has_metrics=not arguments.metrics_bind_address,
-        sessions=access.sessions,
+        sessions=authorization if arguments.session_keys_file else None,
         reveal=Reveal(arguments.reveal),
     )
     of_platform = Server(
@@ -123,15 +118,25 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             handlers.routes(),
             posts=handlers.posts(),
             always=PROBES,
-            tls=access.tls,
-            access=replace(access.access, is_open=handlers.is_for_everybody),
+            tls=None if certificate is None else certificate.context,
+            access=Access(
+                frozenset(name.lower() for name in arguments.allowed_host),
+                "--allowed-host",
+                None if authorization is None else authorization.viewer,
+                handlers.is_for_everybody,
+                tuple(arguments.behind_proxy),
+            ),
             limits=RequestLimits(rate=200.0, burst=600.0, connections=_connections(), streams=500),
             name="web",
             problem_page=handlers.problem_page,
             on_response=answered,
         )
-        url = f"{'https' if access.tls else 'http'}://{arguments.bind_address}/"
-        running = _run((of_platform, server), access, answers, worker, url=url)
+        url = f"{'https' if certificate else 'http'}://{arguments.bind_address}/"
+        background = answers.background.keep_fresh(
+            worker.run, lambda: None if reader.progress else reader.state
+        )
+        parts = [reader.keep_reading(), background, *([certificate.keep_fresh()] if certificate else ())]
+        running = _run((of_platform, server), reader, parts, connection, url=url)
         try:
             with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
                 runner.run(running)
@@ -152,32 +157,27 @@ def _connections() -> int:
 
 async def _run(
     servers: Sequence[Server | ReadOnlyServer],
-    access: PageAccess,
-    answers: CommandAnswers,
-    worker: AnswerWorker,
+    reader: Reader | Watcher,
+    parts: Iterable[Coroutine[Any, Any, None]],
+    connection: Connection | None,
     *,
     url: str,
 ) -> None:
     """Serve and read until a signal, or until a part fails, whose error is raised. Raises ListenError."""
-    reader = answers.reader
     stopped = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stopped.set)
     async with AsyncExitStack() as stack:
+        if connection is not None:
+            stack.push_async_callback(connection.close)
         for server in servers:
             await server.start()
             stack.push_async_callback(server.stop)
-        await stack.enter_async_context(access)
         if not reader.progress:
-            contents = reader.state.contents
-            text = f"{counted(len(contents.clusters), 'cluster')} and "
-            print_error(f"{text}{counted(len(contents.bindings), 'binding')} from {reader.state.source}")
+            print_read(reader.state)
         print_error(f"The page is on {url} until Ctrl-C.")
-        background = answers.background.keep_fresh(
-            worker.run, lambda: None if reader.progress else answers.state
-        )
-        parts = [asyncio.create_task(part) for part in (reader.keep_reading(), background, stopped.wait())]
-        ended, running = await asyncio.wait(parts, return_when=asyncio.FIRST_COMPLETED)
+        tasks = [asyncio.create_task(part) for part in (*parts, stopped.wait())]
+        ended, running = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
@@ -185,30 +185,28 @@ async def _run(
             task.result()
 
 
-def _records(arguments: argparse.Namespace, access: PageAccess) -> LeaderRecords | None:
-    """Return what finds the scheduler's leader; None without ``--records``. Raises NoAnswerError."""
-    if not arguments.records:
-        return None
-    from karmada_advisor.cli.web.leader import leader_records
+def _connection(plane: ControlPlane) -> Connection:
+    """Return a connection that is opened by the first request. Raises NoAnswerError: there are no usable credentials."""
+    try:
+        return asyncio.run(connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master=""))
+    except ConnectionConfigError as error:
+        raise NoAnswerError(str(error)) from error
 
-    return leader_records(arguments, access.connection)
 
-
-def _reader(arguments: argparse.Namespace, source: FleetSource, rules: Rules) -> Reader | Watcher:
+def _reader(arguments: argparse.Namespace, connection: Connection | None, rules: Rules) -> Reader | Watcher:
     """Return what reads the objects: files, or a control plane by watches, or by lists where these are not allowed.
 
     Raises:
         NoAnswerError: The control plane cannot be read.
     """
-    if not source.is_control_plane:
-        return Reader(arguments, rules)
-    from karmada_advisor.cli.web.watching import Watcher, kinds_of
-
+    if connection is None:
+        reader = Reader(arguments, rules)
+        reader.read()
+        return reader
     found = kinds_of(arguments)
-    if not found.unwatched:
-        return Watcher(arguments, found, rules=rules)
-    print_error(
-        f"{found.unwatched}. Everything is listed again every {arguments.refresh:g} s instead; "
-        "the ClusterRole pyscheduler-reader has the verb watch."
-    )
-    return Reader(arguments, rules)
+    if found.unwatched:
+        print_error(
+            f"{found.unwatched}. Everything is listed again every {arguments.refresh:g} s instead; "
+            "the ClusterRole pyscheduler-reader has the verb watch."
+        )
+    return Watcher(arguments, found, connection, rules=rules)

@@ -98,10 +98,9 @@ class WatchedFleet:
         self.changes += 1
         self._problems.pop(found, None)
         problem = json_body.unreadable(item)
-        api_version = f"{resource.group}/{resource.version}"
         try:
             if not problem:
-                self._store(found, {**item, "apiVersion": api_version, "kind": resource.kind})
+                self._store(found, resource.typed(item))
         except ManifestError as error:
             problem = str(error)
         if problem:
@@ -148,6 +147,12 @@ class WatchedFleet:
     def is_known(self, resource: karmada.Resource, item: Manifest) -> bool:
         """Return whether an object is not newer than the known one."""
         return not self._is_newer(id_of(resource, item), item)
+
+    def is_same(self, resource: karmada.Resource, item: Manifest) -> bool:
+        """Return whether this version of an object is the known one."""
+        metadata = mapping(item.get("metadata"))
+        version = str(metadata.get("uid") or ""), _number(metadata)
+        return self._version_of(id_of(resource, item)) == version
 
     def _store(self, found: ObjectId, manifest: Manifest) -> None:
         if found.kind == karmada.CLUSTERS.kind:
