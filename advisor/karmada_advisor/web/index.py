@@ -6,43 +6,14 @@ Where a row is found in more than one way, all lists hold the same object.
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right, insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 from karmada_advisor.explain.overview import GroupKey
 from karmada_advisor.state.model import WORST_FIRST, StateName
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_scheduler.api.binding import BindingKey
-
-
-class _Texts(NamedTuple):
-    """The texts of a list of bindings in one text, a line each, and where each begins."""
-
-    joined: str
-    starts: list[int]
-    rows: list[IndexedBinding]
-
-    @classmethod
-    def of(cls, rows: list[IndexedBinding]) -> _Texts:
-        texts = [row.text for row in rows]
-        starts, at = [], 0
-        for each in texts:
-            starts.append(at)
-            at += len(each) + 1
-        return cls("\n".join(texts), starts, rows)
-
-    def matching(self, text: str) -> list[IndexedBinding]:
-        found: list[IndexedBinding] = []
-        at = self.joined.find(text)
-        while at >= 0:
-            number = bisect_right(self.starts, at) - 1
-            found.append(self.rows[number])
-            if number + 1 == len(self.starts):
-                break
-            at = self.joined.find(text, self.starts[number + 1])
-        return found
 
 
 class BindingIndex:
@@ -60,7 +31,6 @@ class BindingIndex:
         self._counts: dict[str, Counter[StateName]] = {}
         self._replicas: Counter[str] = Counter()
         self._stamps: dict[str, int] = {}
-        self._texts: dict[str, _Texts] = {}
         for row in rows:
             self._by_key[row.key] = row
             for found in self._lists_of(row):
@@ -129,7 +99,6 @@ class BindingIndex:
             self._stamps[scope] = self._stamps.get(scope, 0) ^ row.stamp
         for target in row.binding.spec.clusters:
             self._replicas[target.name] += by * target.replicas
-        self._texts.pop(row.namespace, None)
 
     def _drop_empty(self, row: IndexedBinding) -> None:
         """Drop what is left of namespaces, clusters and groups without a binding."""
@@ -188,32 +157,18 @@ class BindingIndex:
         return [row for _, row in reversed(self._by_time[-count:])]
 
     def select(self, wanted: Filter) -> Sequence[IndexedBinding]:
-        """Return the bindings that are shown, the worst first: by lists as far as they go, then one by one."""
+        """Return the bindings that are shown, the worst first: by one list as far as it goes, then one by one."""
         rest = [wanted.reason, wanted.policy]
         if wanted.cluster:
             found = self.on(wanted.cluster)
-            rest += [wanted.namespace, wanted.text]
-        elif wanted.text:
-            found = self._matching(wanted.text.lower(), wanted.namespace)
+            rest.append(wanted.namespace)
         else:
             found = self.of_namespace(wanted.namespace) if wanted.namespace else self._all
         if wanted.state:
             found = _in_state(found, wanted.state)
+        if text := wanted.text.lower():
+            found = [row for row in found if text in row.text]
         return [row for row in found if wanted.holds(row)] if any(rest) else found
-
-    def _matching(self, text: str, namespace: str) -> list[IndexedBinding]:
-        found: list[IndexedBinding] = []
-        if "\n" in text:
-            return found
-        for each in (namespace,) if namespace else self._by_namespace:
-            texts = self._texts.get(each)
-            if texts is None:
-                texts = self._texts[each] = _Texts.of([*self.of_namespace(each)])
-            if texts.rows:
-                found += texts.matching(text)
-        if not namespace:
-            found.sort()
-        return found
 
 
 def _place_of(row: IndexedBinding) -> tuple[object, ...]:

@@ -54,8 +54,9 @@ class IndexedBinding(NamedTuple):
         last_scheduled: In the format of the API; "" if it never was.
         group: Of the overview; None in a good state.
         stamp: A hash of the binding as it was read, and of its state.
-        required_on: The clusters on which other bindings require it.
         binding: The object.
+        required_on: The clusters on which other bindings require it.
+        text: What a search looks at, in lower case.
     """
 
     rank: int
@@ -71,6 +72,7 @@ class IndexedBinding(NamedTuple):
     stamp: int
     binding: Binding
     required_on: tuple[str, ...] = ()
+    text: str = ""
 
     @property
     def key(self) -> BindingKey:
@@ -87,12 +89,6 @@ class IndexedBinding(NamedTuple):
         """Its place in lists."""
         return RowCursor(self.rank, self.namespace, self.name)
 
-    @property
-    def text(self) -> str:
-        """What a search looks at: one line in lower case."""
-        resource = self.binding.spec.resource
-        return f"{self.binding.key} {resource.kind} {resource.name}".lower().replace("\n", " ")
-
 
 def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) -> IndexedBinding:
     """Return what an index holds of a binding.
@@ -103,7 +99,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
         facts: What is stored besides it.
     """
     state = state_of(binding, manifest or {}, facts)
-    policy = policy_of(binding.annotations)
+    policy, resource = policy_of(binding.annotations), binding.spec.resource
     last = binding.status.last_scheduled_time
     # Files that people edit keep their resourceVersions, so the content counts.
     read = (*binding.key, state.name.value, state.reason, manifest)
@@ -125,6 +121,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
         int.from_bytes(hashlib.blake2b(content, digest_size=_STAMP_BYTES).digest(), "big"),
         binding,
         tuple(map(interned, required_on(manifest or {}))),
+        f"{binding.key} {resource.kind} {resource.name}".lower(),
     )
 
 
