@@ -125,7 +125,7 @@ class Answers:
     def computed(self, result: object) -> None:
         """Count an explanation that was computed."""
         if isinstance(result, Explanation):
-            self._metrics.explained()
+            self._metrics.explanations.inc()
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding."""

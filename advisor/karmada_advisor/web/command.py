@@ -85,9 +85,9 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     answers.check_rules()
     freeze_objects()
     worker = AnswerWorker(
-        computed=answers.computed, on_ended=metrics.answer_ended, on_process=metrics.process_begun
+        computed=answers.computed, on_ended=metrics.answer_ended, on_process=metrics.processes.inc
     )
-    metrics.expose_pending(lambda: worker.waiting)
+    metrics.pending.set_function(lambda: worker.waiting)
     handlers = Handlers(
         answers,
         worker,

@@ -9,7 +9,7 @@ from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import BindingEntry, StateName, Target
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.indexed_binding import IndexedBinding
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 SHOWN: Final = 200
 
@@ -17,7 +17,7 @@ RECORDS: Final = "records of the scheduler"
 OBJECTS: Final = "the bindings"
 
 
-class DecisionRow(BindingEntry, frozen=True):
+class DecisionRow(BindingEntry, frozen=True, kw_only=True):
     """One decision.
 
     Attributes:
@@ -35,16 +35,16 @@ class DecisionRow(BindingEntry, frozen=True):
     """
 
     at: str
-    schedule_class: str
-    event: str
-    stages: Mapping[str, int]
-    before: tuple[Target, ...]
+    schedule_class: str = ""
+    event: str = ""
+    stages: Mapping[str, int] = field(default_factory=dict)
+    before: tuple[Target, ...] = ()
     placement: tuple[Target, ...] | None
     reason: str
     message: str
-    ending: str
-    micros: int
-    refused_by: Mapping[str, int]
+    ending: str = ""
+    micros: int = 0
+    refused_by: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_good(self) -> bool:
@@ -106,16 +106,9 @@ def of_objects(rows: Iterable[IndexedBinding]) -> tuple[DecisionRow, ...]:
             kind=row.kind,
             namespace=row.namespace,
             name=row.name,
-            schedule_class="",
-            event="",
-            stages={},
-            before=(),
             placement=_stored(row) if row.state is not StateName.STUCK else None,
             reason=row.condition,
             message=condition_of(row.binding).message if row.condition != "Success" else "",
-            ending="",
-            micros=0,
-            refused_by={},
         )
         for row in rows
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from prometheus_client import CollectorRegistry, Counter, ProcessCollector, generate_latest
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
 from karmada_pyscheduler.http_server.messages import AnsweredRequest
-from karmada_pyscheduler.metrics.families import SUBSYSTEM, Families
+from karmada_pyscheduler.metrics.families import Families
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """Of ``WebMetrics.text``."""
@@ -27,7 +27,7 @@ class WebMetrics:
         self.registry: Final = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         self._families = families = Families(self.registry)
-        self._explanations: Final = self._counter("explanations", "Explanations computed")
+        self.explanations: Final = families.total("explanations", "Explanations computed")
         self._requests: Final = families.counter(
             "web_requests",
             "Requests to the page by the pattern of their path and the status of the answer",
@@ -47,13 +47,13 @@ class WebMetrics:
             "Requests with a session that is over, that no key opens, or whose token is refused",
             "reason",
         )
-        self._pending: Final = families.gauge("web_pending_answers", "Answers that wait to be computed")
+        self.pending: Final = families.gauge("web_pending_answers", "Answers that wait to be computed")
         self._ended_answers: Final = families.counter(
             "web_ended_answers",
             "Answers that were ended while they were computed: by a limit, or because nobody waited any more",
             "reason",
         )
-        self._processes: Final = self._counter("web_answer_processes", "Processes begun for answers")
+        self.processes: Final = families.total("web_answer_processes", "Processes begun for answers")
         self._watch_age: Final = families.gauge(
             "web_watch_age_seconds",
             "Time since the last event or bookmark of a watch, or since the API server accepted it",
@@ -66,13 +66,6 @@ class WebMetrics:
         ):
             for value in values:
                 counter.labels(value)
-
-    def _counter(self, name: str, text: str) -> Counter:
-        return Counter(name, text, subsystem=SUBSYSTEM, registry=self.registry)
-
-    def expose_pending(self, pending: Callable[[], int]) -> None:
-        """Expose how many answers wait."""
-        self._pending.set_function(pending)
 
     def expose_certificate(self, ends_at: Callable[[], float]) -> None:
         """Expose when the certificate that is served ends, in seconds since 1970; without TLS there is no such metric."""
@@ -91,19 +84,11 @@ class WebMetrics:
         """Count an answer that was ended, as ``AnswerWorker`` tells of it."""
         self._ended_answers.labels(reason).inc()
 
-    def process_begun(self) -> None:
-        """Count a process for an answer."""
-        self._processes.inc()
-
     def answered(self, request: AnsweredRequest) -> None:
         """Count a request that was answered. Its path is not known where nothing has it, nor where it was refused before."""
         self._requests.labels(request.route, str(request.status)).inc()
         if request.route == _SIGN_IN and request.method == "POST" and request.status in _SIGN_INS:
             self._sign_ins.labels(_SIGN_INS[request.status]).inc()
-
-    def explained(self) -> None:
-        """Count an explanation that was computed."""
-        self._explanations.inc()
 
     def text(self, watch_ages: Mapping[str, float]) -> bytes:
         """Return all metrics in the text format of Prometheus, with the seconds since each watch has said something, by kind."""

@@ -66,17 +66,11 @@ class Survival(Struct, frozen=True):
     problem: str = ""
 
     @property
+    def gone(self) -> LossView | None:
+        """The view of lost clusters from which bindings are evicted."""
+        return self.views.get(Loss.GONE)
+
+    @property
     def report(self) -> SurvivalReport | None:
-        """The report about lost clusters from which bindings are evicted."""
-        view = self.views.get(Loss.GONE)
-        return None if view is None else view.report
-
-    def of_binding(self, key: BindingKey) -> list[tuple[DomainLoss, BindingLoss]]:
-        """Return the losses that a binding does not survive unharmed, the worst first; nothing without a report."""
-        view = self.views.get(Loss.GONE)
-        return [] if view is None else view.of_binding(key)
-
-    def domain(self, kind: str, name: str) -> tuple[int, DomainLoss] | None:
-        """Return a domain and its number; None if there is none such."""
-        view = self.views.get(Loss.GONE)
-        return None if view is None else view.domain(kind, name)
+        """Its report."""
+        return None if self.gone is None else self.gone.report

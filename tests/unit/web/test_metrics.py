@@ -129,8 +129,8 @@ async def test_no_metric_names_who_asks_or_what_they_ask_for(tmp_path: Path) -> 
 
 async def test_ended_answers_begun_processes_and_waiting_questions_are_counted() -> None:
     metrics = WebMetrics()
-    worker = AnswerWorker(on_ended=metrics.answer_ended, on_process=metrics.process_begun, seconds=0.2)
-    metrics.expose_pending(lambda: worker.waiting)
+    worker = AnswerWorker(on_ended=metrics.answer_ended, on_process=metrics.processes.inc, seconds=0.2)
+    metrics.pending.set_function(lambda: worker.waiting)
     asked = [asyncio.create_task(worker.answer(number, spin, requester=str(number))) for number in range(3)]
     while not worker.waiting:
         await asyncio.sleep(0)

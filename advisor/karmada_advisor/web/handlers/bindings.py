@@ -83,6 +83,7 @@ class BindingHandlers(HandlerGroup):
         shown = rows if is_all else first_rows(rows, ROWS)
         plugins = sorted({cell.plugin for row in rows for cell in row.refusals if cell.plugin})
         scores = list({cell.plugin: cell.weight for row in rows for cell in row.scores}.items())
+        lost = self._answers.background.survival.gone
         values = {
             "row": self._stored(state, request),
             "history": await self._history(request, state),
@@ -95,8 +96,8 @@ class BindingHandlers(HandlerGroup):
             "filters": plugins,
             "scores": scores,
             "suggested": [row.name for row in rows if not row.is_target][:COMPLETED_NAMES],
-            "lost_with": self._answers.background.survival.of_binding(self._key_of(state, request))
-            if state.scope is None
+            "lost_with": lost.of_binding(self._key_of(state, request))
+            if lost and state.scope is None
             else [],
         }
         return self._responder.rendered(

@@ -100,8 +100,8 @@ class ClusterHandlers(HandlerGroup):
             "labels": state.contents.cluster_by_name[cluster.name].labels,
             "lost": None,
         }
-        if self._responder.viewer(request).sees_all:
-            values["lost"] = self._answers.background.survival.domain(CLUSTER, cluster.name)
+        if self._responder.viewer(request).sees_all and (view := self._answers.background.survival.gone):
+            values["lost"] = view.domain(CLUSTER, cluster.name)
         return self._responder.rendered("cluster.html", request, state, values)
 
     async def _cluster_data(self, request: HttpRequest) -> Mapping[str, Any]:

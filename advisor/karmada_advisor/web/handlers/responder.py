@@ -123,28 +123,35 @@ class Responder:
             is_scoped: Whether it checks itself what the viewer may see; else they have to be allowed to see everything.
         """
 
-        async def handle(request: HttpRequest) -> Document:
-            self.answers.reader.note_request()
-            try:
-                self._check(request, is_scoped=is_scoped)
-                return await handler(request)
-            except _PROBLEMS as problem:
-                status = _status_of(problem)
-                values = self._common(request) | {"status": status, "text": str(problem)}
-                return _problem(_html(self._pages.render("problem.html", values), status), request)
+        def refused(problem: Exception, request: HttpRequest) -> Document:
+            status = _status_of(problem)
+            values = self._common(request) | {"status": status, "text": str(problem)}
+            return _problem(_html(self._pages.render("problem.html", values), status), request)
 
-        return handle
+        return self._answering(handler, lambda found: found, refused, is_scoped=is_scoped)
 
     def data(self, handler: Data, *, is_scoped: bool = False) -> AsyncHandler:
         """Return a handler whose fields and problems are JSON; ``is_scoped`` as of ``page``."""
+        return self._answering(handler, _json, _refused, is_scoped=is_scoped)
 
+    def _answering(
+        self,
+        handler: Callable[[HttpRequest], Awaitable[T]],
+        answer: Callable[[T], Document],
+        refused: Callable[[Exception, HttpRequest], Document],
+        *,
+        is_scoped: bool,
+    ) -> AsyncHandler:
         async def handle(request: HttpRequest) -> Document:
             self.answers.reader.note_request()
             try:
-                self._check(request, is_scoped=is_scoped)
-                return _json(await handler(request))
+                if not is_scoped:
+                    self.viewer(request).check_all()
+                if progress := self.answers.reader.progress:
+                    raise BusyError(f"Loading: {progress}; this page refreshes automatically.")
+                return answer(await handler(request))
             except _PROBLEMS as problem:
-                return _refused(problem, request)
+                return refused(problem, request)
 
         return handle
 
@@ -208,13 +215,6 @@ class Responder:
         made = self.answers.background.survival.made_at
         shown = (self.answers.background.causes, state.failure, tuple(state.problems), problems, made)
         return f"{state.number}-{hash(shown) & 0xFFFFFFFF:x}"
-
-    def _check(self, request: HttpRequest, *, is_scoped: bool) -> None:
-        """Refuse a request of somebody who may not see everything, and each until the objects are complete."""
-        if not is_scoped:
-            self.viewer(request).check_all()
-        if progress := self.answers.reader.progress:
-            raise BusyError(f"Loading: {progress}; this page refreshes automatically.")
 
     def _common(
         self, request: HttpRequest, state: PageState | None = None, *, data: str = ""
