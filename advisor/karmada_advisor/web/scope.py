@@ -20,8 +20,7 @@ class Scope(Struct, frozen=True):
     """What a viewer may read of a fleet.
 
     Attributes:
-        namespaces: Those whose ResourceBindings are read.
-        cluster_bindings: Whether ClusterResourceBindings are read.
+        namespaces: Those whose bindings are read; "" is that of ClusterResourceBindings.
         clusters: Whether Clusters are read; without them, nothing is decided.
         policies: Whether the policies of these namespaces and ClusterPropagationPolicies are read: of a part of them it would
             not be known which one claims a workload.
@@ -32,7 +31,6 @@ class Scope(Struct, frozen=True):
     """
 
     namespaces: frozenset[str]
-    cluster_bindings: bool
     clusters: bool
     policies: bool
     schedulers: bool

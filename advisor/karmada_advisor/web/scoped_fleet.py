@@ -20,7 +20,7 @@ from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.scope import Scope
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import Struct, replace
 
 SOURCE: Final = "the Karmada API server"
 """Viewers do not learn its address."""
@@ -33,12 +33,17 @@ _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
 
 
-class _Rows(Struct):
-    """Rows of bindings with the same facts besides them: each with the row of the whole fleet that it was made for."""
+class _Part(Struct, frozen=True):
+    """What a viewer may read.
 
-    number: int
-    by_key: dict[BindingKey, tuple[IndexedBinding, IndexedBinding]] = field(default_factory=dict)
-    rendered: OrderedDict[tuple[object, ...], str] = field(default_factory=OrderedDict)
+    Attributes:
+        stamp: Differs after each change of it.
+        rows: Its rows by key, each with the row of the whole fleet that it was made for; none if they are the same.
+    """
+
+    stamp: Hashable
+    state: PageState
+    rows: dict[BindingKey, tuple[IndexedBinding, IndexedBinding]]
 
 
 class ScopedFleets:
@@ -46,86 +51,72 @@ class ScopedFleets:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._kept: OrderedDict[Scope, tuple[Hashable, PageState]] = OrderedDict()
-        self._rows: OrderedDict[Scope | None, _Rows] = OrderedDict()
+        self._kept: OrderedDict[Scope, _Part] = OrderedDict()
 
     async def state(self, whole: PageState, scope: Scope) -> PageState:
         """Return what a viewer may read of the objects."""
         index = whole.contents.index
-        names = (*scope.namespaces, "") if scope.cluster_bindings else tuple(scope.namespaces)
-        stamp = (whole.number, *map(index.stamp, names))
-        stamped, found = self._kept.get(scope, (None, whole))
-        most = _most(whole)
-        if stamped != stamp:
-            found = PageState(
-                whole.number, SOURCE, whole.read_at, await self._contents(whole, scope), scope=scope
-            )
-            self._kept[scope] = stamp, found
-            while sum(_OTHER_ROWS + len(kept.contents.index) for _, kept in self._kept.values()) > most:
+        stamp = (whole.number, *map(index.stamp, sorted(scope.namespaces)))
+        found = self._kept.get(scope)
+        if found is None or found.stamp != stamp:
+            found = self._kept[scope] = await _part_of(whole, scope, stamp, found)
+            most = _KEPT_ROWS + _KEPT * len(index)
+            while sum(_OTHER_ROWS + len(kept.state.contents.index) for kept in self._kept.values()) > most:
                 self._kept.popitem(last=False)
-        self._kept.move_to_end(scope)
-        return replace(found, read_at=whole.read_at)
-
-    async def _contents(self, whole: PageState, scope: Scope) -> PageContents:
-        contents, index = whole.contents, whole.contents.index
-        names = (*sorted(scope.namespaces), "") if scope.cluster_bindings else sorted(scope.namespaces)
-        found = [row for name in names for row in index.of_namespace(name)]
-        objects = _objects(contents, scope, found)
-        facts = Facts(
-            contents.facts.schedulers if scope.schedulers else Schedulers(),
-            objects.manifests.get if scope.clusters else None,
-            objects.policies,
-            now=contents.facts.now,
-        )
-        rows = self._rows_of(whole, scope)
-        if not scope.has_all_facts:
-            found = await _indexed(found, rows, contents.manifests, facts)
-        return PageContents(
-            contents.clusters if scope.clusters else (),
-            objects.bindings,
-            objects,
-            facts,
-            objects.manifests,
-            watched=BindingIndex(found),
-            rendered_rows=rows.rendered,
-            shown_clusters=contents.shown_clusters if scope.clusters else {},
-        )
-
-    def _rows_of(self, whole: PageState, scope: Scope) -> _Rows:
-        """Return the rows that were made for the same facts."""
-        is_alone = not (scope.clusters or scope.policies or scope.schedulers)  # then only bindings count
-        key, number = (None, 0) if is_alone else (scope, whole.number)
-        rows = self._rows.get(key)
-        if rows is None or rows.number != number or len(rows.by_key) > 2 * len(whole.contents.index):
-            rows = self._rows[key] = _Rows(number)
-        self._rows.move_to_end(key)
-        while sum(_OTHER_ROWS + len(kept.by_key) for kept in self._rows.values()) > _most(whole):
-            self._rows.popitem(last=False)
-        return rows
+        if scope in self._kept:
+            self._kept.move_to_end(scope)
+        return replace(found.state, read_at=whole.read_at)
 
 
-def _most(whole: PageState) -> int:
-    return _KEPT_ROWS + _KEPT * len(whole.contents.index)
+async def _part_of(whole: PageState, scope: Scope, stamp: Hashable, before: _Part | None) -> _Part:
+    contents, index = whole.contents, whole.contents.index
+    found = [row for name in sorted(scope.namespaces) for row in index.of_namespace(name)]
+    objects = _objects(contents, scope, found)
+    facts = Facts(
+        contents.facts.schedulers if scope.schedulers else Schedulers(),
+        objects.manifests.get if scope.clusters else None,
+        objects.policies,
+        now=contents.facts.now,
+    )
+    is_alone = not (scope.clusters or scope.policies or scope.schedulers)  # then only bindings count
+    if before is not None and not is_alone and before.state.number != whole.number:
+        before = None
+    rows: dict[BindingKey, tuple[IndexedBinding, IndexedBinding]] = {}
+    if not scope.has_all_facts:
+        known = {} if before is None else before.rows
+        rows = await _indexed(found, known, contents.manifests, facts)
+        found = [row for _, row in rows.values()]
+    part = PageContents(
+        contents.clusters if scope.clusters else (),
+        objects.bindings,
+        objects,
+        facts,
+        objects.manifests,
+        watched=BindingIndex(found),
+        rendered_rows=OrderedDict() if before is None else before.state.contents.rendered_rows,
+        shown_clusters=contents.shown_clusters if scope.clusters else {},
+    )
+    return _Part(stamp, PageState(whole.number, SOURCE, whole.read_at, part, scope=scope), rows)
 
 
 async def _indexed(
     found: Sequence[IndexedBinding],
-    rows: _Rows,
+    known: Mapping[BindingKey, tuple[IndexedBinding, IndexedBinding]],
     manifests: Mapping[Any, Mapping[str, Any]],
     facts: Facts,
-) -> list[IndexedBinding]:
-    """Return the rows of bindings as their states are with the facts of a viewer."""
-    made, count = [], 0
+) -> dict[BindingKey, tuple[IndexedBinding, IndexedBinding]]:
+    """Return rows by key with those of bindings as their states are with the facts of a viewer."""
+    rows, count = {}, 0
     for whole in found:
-        known, row = rows.by_key.get(whole.key, (None, whole))
-        if known is not whole:
-            row = indexed(whole.binding, manifests.get(whole.key), facts)
-            rows.by_key[whole.key] = whole, row
+        key = whole.key
+        before, row = known.get(key, (None, whole))
+        if before is not whole:
+            row = indexed(whole.binding, manifests.get(key), facts)
             count += 1
             if count % _AT_ONCE == 0:
                 await asyncio.sleep(0)
-        made.append(row)
-    return made
+        rows[key] = whole, row
+    return rows
 
 
 def _objects(contents: PageContents, scope: Scope, rows: Sequence[IndexedBinding]) -> Fleet:
@@ -161,9 +152,8 @@ def _policies(found: Sequence[Mapping[str, Any]] | None, scope: Scope) -> list[M
         return None
     if scope.is_trusted:
         return list(found)
-    namespaces = {*scope.namespaces, ""}
     return [
         policy
         for policy in found
-        if str(mapping(policy.get("metadata")).get("namespace") or "") in namespaces
+        if str(mapping(policy.get("metadata")).get("namespace") or "") in {*scope.namespaces, ""}
     ]

@@ -126,8 +126,7 @@ class Viewer(Struct, frozen=True):
             if not is_read
         ]
         return Scope(
-            names,
-            has_cluster_bindings,
+            names | {""} if has_cluster_bindings else names,
             has_clusters,
             has_policies,
             has_schedulers,

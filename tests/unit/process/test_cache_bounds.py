@@ -54,9 +54,8 @@ OTHERS: Final[dict[str, int]] = {
     "web.answer_worker:_kept": 32 * MEBI,
     "web.state:rendered_rows": KEPT_ROWS * 4096,
     # rows of lists that viewers see, which later ones replace, and where they are in lists
-    "web.scoped_fleet:rendered": KEPT_ROWS * 4096,
-    "web.scoped_fleet:_rows": (20_000 + 2 * BINDINGS) * 4 * ENTRY,
-    "web.scoped_fleet:_kept": (20_000 + 2 * BINDINGS) * 8 * ENTRY,
+    "web.scoped_fleet:part": KEPT_ROWS * 4096,
+    "web.scoped_fleet:_kept": (20_000 + 2 * BINDINGS) * 12 * ENTRY,
     "web.watched:_rendered_rows": KEPT_ROWS * 4096,
     "web.answer_worker:_turns": 1000 * ENTRY,
     "web.quotas:_kept": 200 * 50 * (4 * NAME + ENTRY),
