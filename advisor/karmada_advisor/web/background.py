@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, redirect_stderr
 from datetime import UTC, datetime
-from typing import Final, Protocol, TypeVar
+from typing import Final
 
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
 from karmada_advisor.cli.survive_inputs import fail_on_of, settings_of
@@ -19,7 +19,7 @@ from karmada_advisor.explain.overview import Causes, causes_of_state, find_cause
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
-from karmada_advisor.web.answer_worker import BusyError, TooLongError
+from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView, Survival
 from karmada_advisor.whatif.survive.loss import Loss
@@ -31,7 +31,6 @@ from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
-T = TypeVar("T")
 
 _LOOK_SECONDS: Final = 0.5
 """Until it is looked again whether objects have changed."""
@@ -68,13 +67,6 @@ class CauseScan(Struct, frozen=True):
         return hash((*codes, self.rules, self.problems))
 
 
-class RunInFork(Protocol):
-    """Computes something in a process of its own, as ``AnswerWorker.run``."""
-
-    async def __call__(self, work: Callable[[], T], seconds: float) -> T:
-        """Return the result."""
-
-
 class Background:
     """The last causes and reports, made again one after the other.
 
@@ -103,25 +95,25 @@ class Background:
         self.causes = CauseScan()
         self.survival = Survival()
 
-    async def keep_fresh(self, run: RunInFork, state: Callable[[], PageState | None]) -> None:
+    async def keep_fresh(self, worker: AnswerWorker, state: Callable[[], PageState | None]) -> None:
         """Compute again after changes, until cancelled.
 
         Args:
-            run: Computes in a process of its own.
+            worker: Computes in a process of its own.
             state: Returns the objects; None as long as they are not complete.
         """
         while True:
             found = state()
             if found is not None:
-                await self.refresh(run, found)
+                await self.refresh(worker, found)
             await asyncio.sleep(_LOOK_SECONDS)
 
-    async def refresh(self, run: RunInFork, state: PageState) -> None:
+    async def refresh(self, worker: AnswerWorker, state: PageState) -> None:
         """Compute what is not known about some objects."""
         if self._causes_of != state.number:
             self._causes_of = state.number
             try:
-                self.causes = await run(lambda: self._find_causes(state), _MOST_SCAN_SECONDS)
+                self.causes = await worker.run(lambda: self._find_causes(state), _MOST_SCAN_SECONDS)
             except (NoAnswerError, TooLongError, BusyError) as problem:
                 self.causes = CauseScan(problems=(f"the causes of states are not known: {problem}",))
             except Exception as error:
@@ -130,7 +122,7 @@ class Background:
         is_due = self._losses_of != state.number and time.monotonic() >= self._next_losses
         if is_due and state.contents.clusters:
             self._losses_of = state.number
-            await self._report(run, state)
+            await self._report(worker, state)
 
     def _find_causes(self, state: PageState) -> CauseScan:
         """Return the causes of states, as far as there is time; runs in a process of its own."""
@@ -154,9 +146,9 @@ class Background:
             causes = find_causes(groups, cause_of, seconds=_SCAN_SECONDS)
             return CauseScan(causes, str(using.rules), tuple(problems))
 
-    async def _report(self, run: RunInFork, state: PageState) -> None:
+    async def _report(self, worker: AnswerWorker, state: PageState) -> None:
         try:
-            reports, seconds = await run(lambda: self._make_reports(state), _MOST_REPORT_SECONDS)
+            reports, seconds = await worker.run(lambda: self._make_reports(state), _MOST_REPORT_SECONDS)
         except TooLongError:
             self._next_losses = time.monotonic() + _GIVEN_UP_SECONDS
             self.survival = Survival(problem=_TOO_LARGE)

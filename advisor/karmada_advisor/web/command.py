@@ -132,9 +132,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
             on_response=answered,
         )
         url = f"{'https' if certificate else 'http'}://{arguments.bind_address}/"
-        background = answers.background.keep_fresh(
-            worker.run, lambda: None if reader.progress else reader.state
-        )
+        background = answers.background.keep_fresh(worker, lambda: None if reader.progress else reader.state)
         parts = [reader.keep_reading(), background, *([certificate.keep_fresh()] if certificate else ())]
         running = _run((of_platform, server), reader, parts, connection, url=url)
         try:

@@ -18,6 +18,7 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process import read_state
 from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.fleet.process_http import ProcessAddress, tls_of
+from karmada_advisor.state.stored import value_at
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.paths import path_of
 from karmada_pyscheduler.records.endpoints import AUDIENCE
@@ -136,8 +137,7 @@ class LeaderRecords:
         namespace, name = self._lease
         path = path_of("coordination.k8s.io/v1", "leases", name, namespace=namespace)
         found = await self._connection.request("GET", path, timeout=_SECONDS)
-        spec = found.get("spec")
-        return str(spec.get("holderIdentity") or "") if isinstance(spec, dict) else ""
+        return str(value_at(found, "spec", "holderIdentity") or "")
 
     async def _replicas(self, token: str) -> list[ProcessAddress]:
         """Return the addresses of all replicas. Raises OSError."""
@@ -164,10 +164,10 @@ class LeaderRecords:
             },
             timeout=_SECONDS,
         )
-        status = found.get("status")
-        if not isinstance(status, dict) or not isinstance(status.get("token"), str):
+        token = value_at(found, "status", "token")
+        if not isinstance(token, str):
             raise ApiError(f"no token of the ServiceAccount {namespace}/{name}: the response has none")
-        self._token, self._renew_at = status["token"], began + _TOKEN_SECONDS / 2
+        self._token, self._renew_at = token, began + _TOKEN_SECONDS / 2
         return self._token
 
 

@@ -13,6 +13,7 @@ from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Final
 
+from karmada_advisor.state.stored import mappings, value_at
 from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT, User
 from karmada_scheduler.api_error import ApiError
 
@@ -69,14 +70,11 @@ def _key(kind: str, name: str) -> str:
 
 def _add(item: Mapping[str, Any], found: dict[str, set[str]]) -> None:
     """Add the namespace of a RoleBinding to each of its subjects."""
-    metadata, subjects = item.get("metadata"), item.get("subjects")
-    namespace = metadata.get("namespace") if isinstance(metadata, dict) else None
-    if not isinstance(namespace, str) or not isinstance(subjects, list):
+    namespace = value_at(item, "metadata", "namespace")
+    if not isinstance(namespace, str):
         return
-    for each in subjects:
-        if not isinstance(each, dict):
-            continue
-        kind, name = each.get("kind"), each.get("name")
+    for subject in mappings(item.get("subjects")):
+        kind, name = subject.get("kind"), subject.get("name")
         if kind == "ServiceAccount":
-            kind, name = "User", f"{SERVICE_ACCOUNT}{each.get('namespace')}:{name}"
+            kind, name = "User", f"{SERVICE_ACCOUNT}{subject.get('namespace')}:{name}"
         found.setdefault(_key(str(kind), str(name)), set()).add(namespace)

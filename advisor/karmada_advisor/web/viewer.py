@@ -108,23 +108,15 @@ class Viewer(Struct, frozen=True):
         )
         has_schedulers = is_trusted or await self.may(LIST_LEASES, "")
         of_policies = LIST_POLICIES if LIST_CLUSTER_POLICIES not in self.missing else LIST_CLUSTER_POLICIES
-        others = [
-            f"{what} (you may not {permission})"
-            for is_read, what, permission in (
-                (lists_all, f"bindings outside of {_listed(names)}", LIST_BINDINGS),
-                (has_cluster_bindings, "ClusterResourceBindings", LIST_CLUSTER_BINDINGS),
-            )
-            if not is_read
-        ]
-        facts = [
-            f"{what} (you may not {permission})"
-            for is_read, what, permission in (
-                (has_clusters, "decisions, and changes that place a binding", LIST_CLUSTERS),
-                (has_policies, "what policies say", of_policies),
-                (has_schedulers, "which schedulers run", LIST_LEASES),
-            )
-            if not is_read
-        ]
+        others = _unread(
+            (lists_all, f"bindings outside of {_listed(names)}", LIST_BINDINGS),
+            (has_cluster_bindings, "ClusterResourceBindings", LIST_CLUSTER_BINDINGS),
+        )
+        facts = _unread(
+            (has_clusters, "decisions, and changes that place a binding", LIST_CLUSTERS),
+            (has_policies, "what policies say", of_policies),
+            (has_schedulers, "which schedulers run", LIST_LEASES),
+        )
         return Scope(
             names | {""} if has_cluster_bindings else names,
             has_clusters,
@@ -195,6 +187,11 @@ class Viewer(Struct, frozen=True):
             raise RequestRefusedError(
                 403, f"{self.name} may not list resourcebindings.work.karmada.io in the namespace {namespace}"
             )
+
+
+def _unread(*parts: tuple[bool, str, Permission]) -> list[str]:
+    """Return what is not read and which permission it needs; parts are whether they are read, what, and the permission."""
+    return [f"{what} (you may not {permission})" for is_read, what, permission in parts if not is_read]
 
 
 def _listed(namespaces: Collection[str]) -> str:

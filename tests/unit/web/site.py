@@ -159,7 +159,7 @@ class Site:
 
     async def refresh(self) -> None:
         """Compute what the page computes before anybody asks."""
-        await self.answers.background.refresh(self.worker.run, self.answers.state)
+        await self.answers.background.refresh(self.worker, self.answers.state)
 
     async def get(
         self, path: str, method: str = "GET", *, form: dict[str, str] | None = None, **headers: str

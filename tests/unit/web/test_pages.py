@@ -670,7 +670,7 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
 async def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
     state = site.answers.state
     unpublished = replace(state, contents=replace(state.contents, manifests={}))
-    await site.answers.background.refresh(site.worker.run, unpublished)
+    await site.answers.background.refresh(site.worker, unpublished)
     assert site.answers.background.causes.problems == ()
     assert set(site.answers.background.causes.found.values()) == {None}
 

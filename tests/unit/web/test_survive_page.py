@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import pytest
 
@@ -14,7 +14,9 @@ from karmada_scheduler.structs import replace
 from tests.commands import run
 from tests.unit.survive.test_command import CLUSTERS, _bindings
 from tests.unit.survive.test_taints import _policy
-from tests.unit.web.site import Site, write
+from tests.unit.web.site import Inline, Site, write
+
+T = TypeVar("T")
 
 
 @pytest.fixture
@@ -92,15 +94,16 @@ async def test_a_fleet_that_is_too_large_for_a_report_is_given_up_for_some_time_
 ) -> None:
     begun = []
 
-    async def too_long(work: Callable[[], Any], seconds: float) -> Any:
-        if seconds < 60:
-            return work()
-        begun.append(1)
-        raise TooLongError("the answer takes more than 600 s")
+    class TooSlow(Inline):
+        async def run(self, work: Callable[[], T], seconds: float) -> T:
+            if seconds < 60:
+                return work()
+            begun.append(1)
+            raise TooLongError("the answer takes more than 600 s")
 
     for number in (0, 1):
         state = site.answers.state
-        await site.answers.background.refresh(too_long, replace(state, number=state.number + number))
+        await site.answers.background.refresh(TooSlow(), replace(state, number=state.number + number))
     assert len(begun) == 1
     assert "too large for a report on the page" in (await site.get("/survive")).page.text
 
