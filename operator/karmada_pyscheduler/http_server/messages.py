@@ -84,7 +84,6 @@ class AnsweredRequest(NamedTuple):
     seconds: float
 
 
-Handler = Callable[[HttpRequest], HttpResponse]
 AsyncHandler = Callable[[HttpRequest], Awaitable[HttpResponse | Document]]
 ProblemPage = Callable[[RequestRefusal, str], bytes]
 """Returns the HTML of a refusal of a request, from the refusal and the target of the request."""

@@ -27,9 +27,7 @@ from karmada_pyscheduler.http_server.messages import (
     AnsweredRequest,
     AsyncHandler,
     Document,
-    Handler,
     HttpRequest,
-    HttpResponse,
     ProblemPage,
 )
 from karmada_pyscheduler.http_server.request_guard import (
@@ -66,7 +64,7 @@ class ReadOnlyServer:
     def __init__(
         self,
         address: str,
-        routes: Mapping[str, Handler | AsyncHandler],
+        routes: Mapping[str, AsyncHandler],
         *,
         posts: Mapping[str, AsyncHandler] | None = None,
         always: frozenset[str] = frozenset(),
@@ -209,11 +207,9 @@ class ReadOnlyServer:
         response.headers.update(refused.headers)
         return response
 
-    def _handle(
-        self, handler: Handler | AsyncHandler
-    ) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+    def _handle(self, handler: AsyncHandler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
         async def handle(request: web.Request) -> web.StreamResponse:
-            found = handler(
+            answer = await handler(
                 HttpRequest(
                     request.match_info,
                     dict(request.query),
@@ -224,7 +220,6 @@ class ReadOnlyServer:
                     request.get(VIEWER),
                 )
             )
-            answer = found if isinstance(found, HttpResponse) else await found
             if isinstance(answer, Document):
                 return whole(answer)
             if not answer.is_stream:

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from itertools import islice
 from typing import Any, Final
 
-from karmada_pyscheduler.http_server.messages import Handler, HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
 from karmada_pyscheduler.records.record_store import RecordStore
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.records.record import VERSION, encode, timestamp
+from karmada_scheduler.structs import Struct
 
 AUDIENCE: Final = "karmada-pyscheduler-records"
 """Of the bearer tokens with which records are read on an address that other machines reach. A token for it reads
@@ -32,43 +32,30 @@ _STREAM_SECONDS: Final = 300.0
 _EVENT_SECONDS: Final = 1.0
 """The shortest time between two events."""
 _KEEPALIVE_EVENTS: Final = 15
-_CLUSTERS_AT_ONCE: Final = 100
 
 
-class Endpoints:
-    """The handlers of all paths."""
+class Endpoints(Struct, frozen=True, kw_only=True):
+    """The handlers of all paths.
 
-    def __init__(
-        self,
-        *,
-        process: str,
-        started: float,
-        store: RecordStore,
-        leader: Callable[[], str | None],
-        state: Callable[[], Mapping[str, Any]],
-        queue_state: Callable[[BindingKey], Mapping[str, Any]],
-        cluster_times: Callable[[], Mapping[str, tuple[float, float]]],
-    ) -> None:
-        """Serve these records.
+    Attributes:
+        process: The name of this process.
+        started: When it started, in seconds since 1970; its records have numbers from 1.
+        store: The last record of each binding.
+        leader: Returns None if this process leads, else the name of the process that does, "" if it is unknown.
+        state: Returns the state of the process; called in the thread of the server.
+        queue_state: Returns where a binding is in the queue; called in the thread of the server.
+        cluster_times: Returns by cluster when its spec and its summary changed, in seconds since 1970.
+    """
 
-        Args:
-            process: The name of this process.
-            started: When it started, in seconds since 1970; its records have numbers from 1.
-            store: The last record of each binding.
-            leader: Returns None if this process leads, else the name of the process that does, "" if it is unknown.
-            state: Returns the state of the process; called in the thread of the server.
-            queue_state: Returns where a binding is in the queue; called in the thread of the server.
-            cluster_times: Returns by cluster when its spec and its summary changed, in seconds since 1970.
-        """
-        self._process = process
-        self._started = started
-        self._store = store
-        self._leader = leader
-        self._state = state
-        self._queue_state = queue_state
-        self._cluster_times = cluster_times
+    process: str
+    started: float
+    store: RecordStore
+    leader: Callable[[], str | None]
+    state: Callable[[], Mapping[str, Any]]
+    queue_state: Callable[[BindingKey], Mapping[str, Any]]
+    cluster_times: Callable[[], Mapping[str, tuple[float, float]]]
 
-    def routes(self) -> Mapping[str, Handler]:
+    def routes(self) -> Mapping[str, AsyncHandler]:
         """Return the handlers by path."""
         return {
             "/v1/decisions": self._on_leader(self._decisions, "since", "limit"),
@@ -78,15 +65,15 @@ class Endpoints:
             "/v1/state": _with_parameters(self._process_state, "clusters"),
         }
 
-    def _on_leader(self, handler: Handler, *parameters: str) -> Handler:
+    def _on_leader(self, handler: AsyncHandler, *parameters: str) -> AsyncHandler:
         """Return a handler that refuses to answer in a process that does not lead: it decides nothing."""
         checked = _with_parameters(handler, *parameters)
 
-        def handle(request: HttpRequest) -> HttpResponse:
-            leader = self._leader()
+        async def handle(request: HttpRequest) -> HttpResponse | Document:
+            leader = self.leader()
             if leader is None:
-                return checked(request)
-            text = f"{self._process} does not lead; {leader or 'no process'} does"
+                return await checked(request)
+            text = f"{self.process} does not lead; {leader or 'no process'} does"
             return _error(503, "NotLeading", text, leader=leader or None)
 
         return handle
@@ -94,12 +81,12 @@ class Endpoints:
     def _about(self) -> dict[str, Any]:
         return {
             "v": VERSION,
-            "process": self._process,
-            "started": timestamp(self._started),
-            "last": self._store.last_seq,
+            "process": self.process,
+            "started": timestamp(self.started),
+            "last": self.store.last_seq,
         }
 
-    def _decisions(self, request: HttpRequest) -> HttpResponse:
+    async def _decisions(self, request: HttpRequest) -> HttpResponse | Document:
         """Return the records after ``since``, the oldest first, or the last ones without it."""
         try:
             limit = _number(request, "limit", least=1, most=MAX_LIMIT)
@@ -107,52 +94,38 @@ class Endpoints:
         except ValueError as error:
             return _error(400, "BadRequest", str(error))
         limit = DEFAULT_LIMIT if limit is None else limit
-        found = self._store.last(limit) if since is None else self._store.since(since, limit)
-        following = found[-1].seq if found else (since if since is not None else self._store.last_seq)
+        found = self.store.last(limit) if since is None else self.store.since(since, limit)
+        following = found[-1].seq if found else (since if since is not None else self.store.last_seq)
         about = self._about() | {"next": following}
         return HttpResponse(_list_parts(about, "items", (each.body for each in found)))
 
-    def _decision(self, request: HttpRequest) -> HttpResponse:
+    async def _decision(self, request: HttpRequest) -> Document:
         """Return the last record of a binding."""
         namespace, name = request.path.get("namespace", ""), request.path["name"]
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
-        stored = self._store.get(key)
+        stored = self.store.get(key)
         if stored is None:
-            text = f"no record of {key.kind} {key} since {timestamp(self._started)}"
-            fields = self._about() | {"queue": self._queue_state(key)}
+            text = f"no record of {key.kind} {key} since {timestamp(self.started)}"
+            fields = self._about() | {"queue": self.queue_state(key)}
             return _error(404, "NoRecord", text, about=fields)
-        about = encode(self._about() | {"queue": self._queue_state(key)})[:-1]
+        about = encode(self._about() | {"queue": self.queue_state(key)})[:-1]
+        return Document(about + b',"record":' + stored.body + b"}")
 
-        async def parts() -> AsyncIterator[bytes]:
-            yield about + b',"record":' + stored.body + b"}"
-
-        return HttpResponse(parts())
-
-    def _process_state(self, request: HttpRequest) -> HttpResponse:
+    async def _process_state(self, request: HttpRequest) -> Document:
         """Return the configuration, the queue, and all else that the API server does not know."""
         wanted = request.query.get("clusters", "false")
         if wanted not in ("true", "false"):
             return _error(400, "BadRequest", "clusters must be true or false")
-        leader = self._leader()
-        about = self._about() | {"leading": leader is None, "leader": leader or None} | dict(self._state())
-        times = self._cluster_times() if wanted == "true" else {}
+        leader = self.leader()
+        about = self._about() | {"leading": leader is None, "leader": leader or None} | dict(self.state())
+        if times := self.cluster_times() if wanted == "true" else {}:
+            about["clusterChanges"] = {
+                name: {"spec": timestamp(spec), "summary": timestamp(summary)}
+                for name, (spec, summary) in times.items()
+            }
+        return Document(encode(about))
 
-        async def parts() -> AsyncIterator[bytes]:
-            yield encode(about)[:-1]
-            items, separator = iter(times.items()), b',"clusterChanges":{'
-            while some := tuple(islice(items, _CLUSTERS_AT_ONCE)):
-                changes = {
-                    name: {"spec": timestamp(spec), "summary": timestamp(summary)}
-                    for name, (spec, summary) in some
-                }
-                yield separator + encode(changes)[1:-1]
-                separator = b","
-                await asyncio.sleep(0)
-            yield b"}}" if times else b"}"
-
-        return HttpResponse(parts())
-
-    def _events(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
+    async def _events(self, request: HttpRequest) -> HttpResponse:  # noqa: ARG002
         """Return a stream with an event whenever there are new records, once a second at most, without their content."""
         return HttpResponse(self._event_parts(), content_type="text/event-stream", is_stream=True)
 
@@ -160,7 +133,7 @@ class Endpoints:
         yield b"retry: 2000\n\n"
         seen, quiet = -1, 0
         for _ in range(round(_STREAM_SECONDS / _EVENT_SECONDS)):
-            now = self._store.last_seq
+            now = self.store.last_seq
             if now != seen:
                 seen, quiet = now, 0
                 yield b"id: %d\nevent: decisions\ndata: changed\n\n" % now
@@ -171,13 +144,13 @@ class Endpoints:
             await asyncio.sleep(_EVENT_SECONDS)
 
 
-def _with_parameters(handler: Handler, *known: str) -> Handler:
+def _with_parameters(handler: AsyncHandler, *known: str) -> AsyncHandler:
     """Return a handler that refuses unknown parameters."""
 
-    def handle(request: HttpRequest) -> HttpResponse:
+    async def handle(request: HttpRequest) -> HttpResponse | Document:
         unknown = next((each for each in request.query if each not in known), None)
         if unknown is None:
-            return handler(request)
+            return await handler(request)
         names = ", ".join(known) or "none"
         return _error(400, "BadRequest", f"unknown parameter {unknown[:100]!r}; known: {names}")
 
@@ -214,8 +187,5 @@ async def _list_parts(about: Mapping[str, Any], name: str, items: Iterable[bytes
 
 def _error(
     status: int, code: str, text: str, *, about: Mapping[str, Any] | None = None, **more: Any
-) -> HttpResponse:
-    async def parts() -> AsyncIterator[bytes]:
-        yield encode({"error": {"code": code, "message": text} | more, **(about or {})})
-
-    return HttpResponse(parts(), status)
+) -> Document:
+    return Document(encode({"error": {"code": code, "message": text} | more, **(about or {})}), status)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.http_server.messages import HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.messages import Document, HttpRequest, HttpResponse
 from karmada_pyscheduler.records import endpoints as module
 from karmada_pyscheduler.records.endpoints import Endpoints
 from karmada_pyscheduler.records.record_store import StoredRecord
@@ -33,7 +33,7 @@ class Harness(RecorderHarness):
         ).routes()
 
     async def get(self, path: str, *, query: Mapping[str, str] | None = None, **names: str) -> dict[str, Any]:
-        response = self.routes[path](HttpRequest(names, query or {}))
+        response = await self.routes[path](HttpRequest(names, query or {}))
         found: dict[str, Any] = json.loads(await _body(response)) | {"status": response.status}
         return found
 
@@ -41,7 +41,9 @@ class Harness(RecorderHarness):
         return [each["seq"] for each in (await self.get("/v1/decisions", query=query))["items"]]
 
 
-async def _body(response: HttpResponse) -> bytes:
+async def _body(response: HttpResponse | Document) -> bytes:
+    if isinstance(response, Document):
+        return response.body
     return b"".join([part async for part in response.body])
 
 
@@ -66,7 +68,8 @@ async def test_many_records_are_returned_in_parts() -> None:
         harness.store.put(
             key, StoredRecord(number + 1, b'{"seq":%d,"x":"%b"' % (number + 1, b"y" * 900), b"")
         )
-    response = harness.routes["/v1/decisions"](HttpRequest({}, {"limit": "500"}))
+    response = await harness.routes["/v1/decisions"](HttpRequest({}, {"limit": "500"}))
+    assert isinstance(response, HttpResponse)
     parts = [part async for part in response.body]
     assert max(map(len, parts)) < 20_000
     assert len(json.loads(b"".join(parts))["items"]) == 500
@@ -139,7 +142,8 @@ async def test_events_have_no_content_and_end_after_some_time(monkeypatch: pytes
     monkeypatch.setattr(module, "_EVENT_SECONDS", 0.001)
     monkeypatch.setattr(module, "_STREAM_SECONDS", 0.04)
     harness = Harness()
-    response = harness.routes["/v1/events"](HttpRequest())
+    response = await harness.routes["/v1/events"](HttpRequest())
+    assert isinstance(response, HttpResponse)
     assert (response.is_stream, response.content_type) == (True, "text/event-stream")
     parts = []
     async for part in response.body:

@@ -44,12 +44,12 @@ class Served:
             f"127.0.0.1:{self.port}",
             {
                 "/v1/echo/{name}": self._echo,
-                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item]
-                "/v1/large": lambda _: HttpResponse(self._endless()),
+                "/v1/failing": lambda _: 1 // 0,  # type: ignore[dict-item,return-value]
+                "/v1/large": self._large,
                 "/v1/whole": self._whole,
                 "/healthz": self._whole,
-                "/v1/stream": lambda _: HttpResponse(self._endless(0.01), is_stream=True),
-                "/v1/quiet": lambda _: HttpResponse(self._quiet(), is_stream=True),
+                "/v1/stream": self._stream,
+                "/v1/quiet": self._quiet_stream,
             },
             posts={"/v1/form": self._form},
             always=frozenset({"/healthz"}),
@@ -67,6 +67,15 @@ class Served:
         self.accepted += 1
         return self._admit(address, close)
 
+    async def _large(self, _: HttpRequest) -> HttpResponse:
+        return HttpResponse(self._endless())
+
+    async def _stream(self, _: HttpRequest) -> HttpResponse:
+        return HttpResponse(self._endless(0.01), is_stream=True)
+
+    async def _quiet_stream(self, _: HttpRequest) -> HttpResponse:
+        return HttpResponse(self._quiet(), is_stream=True)
+
     @property
     def statuses(self) -> list[int]:
         return [each.status for each in self.answered]
@@ -76,7 +85,7 @@ class Served:
         """The number of open connections."""
         return len(self.server._connections)
 
-    def _echo(self, request: HttpRequest) -> HttpResponse:
+    async def _echo(self, request: HttpRequest) -> HttpResponse:
         return HttpResponse(_text(f"{request.path['name']} {request.query.get('q', '')}"))
 
     async def _whole(self, request: HttpRequest) -> Document:
