@@ -10,7 +10,7 @@ from typing import Any
 
 from karmada_pyscheduler.app.api_server import ApiServer
 from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema
-from karmada_pyscheduler.app.host import Host
+from karmada_pyscheduler.app.host import FILLING, Host
 from karmada_pyscheduler.app.leader import Leader, Leadership
 from karmada_pyscheduler.app.recorded_configuration import default_profiles
 from karmada_pyscheduler.app.records import DecisionRecords
@@ -144,7 +144,7 @@ class Application:
         self._guarded = GuardedBindings(self._plugins.profiles.names, clock=self._clock)
         bindings.add_listener(self._guarded.changed)
         self._leader: Leader | None = None
-        host.readiness.plugins_loaded()
+        host.phase = FILLING
 
     def _seconds_of_day(self) -> float:
         return self._environment.now().timestamp()
@@ -224,7 +224,7 @@ class Application:
                 metrics=self._metrics,
                 clock=self._clock,
             )
-            self._host.readiness.caches_filled(watch)
+            self._host.watch = watch
             tasks.create_task(watch.run(), name="watch")
             tasks.create_task(relister.run(watch.restart), name="relist")
             tasks.create_task(self._event_handlers.run(), name="cluster reconcile")
@@ -295,7 +295,7 @@ class Application:
     @property
     def is_filled(self) -> bool:
         """Whether the caches have everything that the initial lists had."""
-        return self._host.readiness.is_filled
+        return self._host.watch is not None
 
     def pending(self) -> dict[str, int]:
         """Return how much of each kind of work is not done yet; all are 0 at rest."""

@@ -17,36 +17,6 @@ LOADING: Final = "plugins are being loaded"
 FILLING: Final = "the caches are not filled yet"
 
 
-class Readiness:
-    """The phases of a start: plugins are loaded, the caches are filled, the watches work.
-
-    Attributes:
-        is_filled: Whether the caches have everything that the initial lists had.
-    """
-
-    def __init__(self) -> None:
-        """Start with the loading of plugins."""
-        self._phase = LOADING
-        self._watch: EventSource | None = None
-
-    def plugins_loaded(self) -> None:
-        """Enter the phase in which the caches are filled."""
-        self._phase = FILLING
-
-    def caches_filled(self, watch: EventSource) -> None:
-        """Enter the last phase: the process is ready as long as its watches have no problem."""
-        self._watch = watch
-
-    @property
-    def is_filled(self) -> bool:
-        return self._watch is not None
-
-    @property
-    def problem(self) -> str | None:
-        """The reason why ``/readyz`` fails, None if it succeeds."""
-        return self._phase if self._watch is None else self._watch.problem
-
-
 class Host:
     """One process.
 
@@ -55,7 +25,8 @@ class Host:
         metrics: The metrics that it exposes.
         supervisor: The thread that renews the Lease and answers probes.
         elector: Holds the Lease; None without leader election, and before ``take_part``.
-        readiness: The phase of the start, for ``/readyz``.
+        phase: What has to be done before the watches, for ``/readyz``.
+        watch: The event source, from the time when the caches have everything that the initial lists had.
         stop: Is set when the process has to stop.
     """
 
@@ -67,7 +38,8 @@ class Host:
             clock=environment.clock, end=environment.end, on_stall=self._release_lease
         )
         self.elector: Elector | None = None
-        self.readiness = Readiness()
+        self.phase = LOADING
+        self.watch: EventSource | None = None
         self.stop = asyncio.Event()
         self._secure_metrics: SecureMetrics | None = None
         if options.metrics_tls_cert_file is not None:
@@ -124,7 +96,7 @@ class Host:
         elector = self.elector
         return (
             self.supervisor.problem
-            or self.readiness.problem
+            or (self.phase if self.watch is None else self.watch.problem)
             or (elector.problem if elector is not None else None)
         )
 

@@ -10,36 +10,26 @@ A connection belongs to one event loop; a process may have several, each on a lo
 from __future__ import annotations
 
 import asyncio
-import ssl
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Mapping
-from contextlib import aclosing
-from typing import Any, Final, Protocol
+from collections.abc import AsyncGenerator, Awaitable, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nullcontext
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
 from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.login import Login
 from karmada_pyscheduler.client.responses import decoded, refusal
-from karmada_pyscheduler.client.transport import HttpTransport, Transport, is_tls_refusal
+from karmada_pyscheduler.client.transport import HttpTransport, ResponseStream, Transport, is_tls_refusal
 from karmada_pyscheduler.client.watch_lines import Lines
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
 JSON: Final = "application/json"
 
-
-class Credentials(Struct, frozen=True, kw_only=True):
-    """Server and credentials for another HTTP client."""
-
-    server: str
-    tls: ssl.SSLContext
-    token: str | None
-    proxy_url: str | None
-    scheme: str = "Bearer"
+T = TypeVar("T", bound="Response | ResponseStream")
 
 
 class ApiConnection(Protocol):
@@ -81,17 +71,9 @@ class Connection:
         """The URL of the API server."""
         return self._login.identity.server
 
-    async def credentials(self) -> Credentials:
-        """Return the current credentials for kopf's login."""
-        found = await self._login.current()
-        scheme, _, token = (found.authorization or "").partition(" ")
-        return Credentials(
-            server=found.server,
-            tls=found.tls,
-            token=token or None,
-            proxy_url=found.proxy_url,
-            scheme=scheme or "Bearer",
-        )
+    async def credentials(self) -> Identity:
+        """Return the current credentials, for kopf's login."""
+        return await self._login.current()
 
     async def request(
         self,
@@ -141,20 +123,11 @@ class Connection:
             if identity is None:
                 async with asyncio.timeout(timeout):
                     identity = await self._login.current()
-            failure: OSError | None = None
-            try:
-                response = await self._send(identity, request)
-            except TimeoutError:
-                raise
-            except OSError as error:
-                failure = error
-            if failure is not None or response.status == 401:
-                async with asyncio.timeout(max(0.0, deadline - self._clock())):
-                    other = await self._renewed_credentials(identity, failure)
-                    if other is not None:
-                        identity, response = other, await self._send(other, request)
-                    elif failure is not None:
-                        raise failure
+            identity, response = await self._authorized(
+                identity,
+                lambda used: self._send(used, request),
+                lambda: asyncio.timeout(max(0.0, deadline - self._clock())),
+            )
         except OSError as error:  # a TimeoutError is one
             raise self._unreachable(method, error, before) from error
         except ValueError as error:
@@ -178,6 +151,42 @@ class Connection:
             self._connections = self._transport(identity)
             self._host = urlsplit(identity.server).netloc
         self._identity = identity
+
+    async def _authorized(
+        self,
+        identity: Identity,
+        send: Callable[[Identity], Awaitable[T]],
+        again: Callable[[], AbstractAsyncContextManager[object]] = nullcontext,
+    ) -> tuple[Identity, T]:
+        """Send a request, and once more with newer credentials if these are refused, and there are others.
+
+        Args:
+            identity: The credentials.
+            send: Sends it, and returns what has a status.
+            again: Entered for the second attempt, with the reading of credentials.
+
+        Returns:
+            The credentials that were used last, and the response.
+
+        Raises:
+            OSError: There is no response.
+        """
+        failure: OSError | None = None
+        try:
+            response = await send(identity)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            failure = error
+        if failure is None and response.status != 401:
+            return identity, response
+        async with again():
+            other = await self._renewed_credentials(identity, failure)
+            if other is not None:
+                return other, await send(other)
+        if failure is not None:
+            raise failure
+        return identity, response
 
     async def _renewed_credentials(self, refused: Identity, failure: OSError | None) -> Identity | None:
         """Return other credentials with which a failed request may be repeated; None if it may not.
@@ -240,36 +249,31 @@ class Connection:
     async def _watch_pieces(
         self, target: str, accepted: Callable[[], None], accept: str
     ) -> AsyncGenerator[bytes, None]:
-        identity = await self._login.current()
-        is_repeated = False
-        while True:
-            headers = {"Accept": accept}
-            if identity.authorization is not None:
-                headers["Authorization"] = identity.authorization
-            failure: OSError | None = None
-            try:
-                async with self._connections.stream(identity, target, headers) as stream:
-                    if stream.status == 200:
-                        self._on_response("GET", self._host, stream.status)
-                        content_type = stream.headers.get("content-type", "")
-                        if not content_type.startswith("text/"):  # the type of error pages of proxies
-                            accepted()
-                        async with aclosing(stream.pieces()) as pieces:
-                            async for piece in pieces:
-                                yield piece
-                        return
-                    response = await stream.refusal()
-            except OSError as error:
-                failure = error
-            other = None
-            if not is_repeated and (failure is not None or response.status == 401):
-                other = await self._renewed_credentials(identity, failure)
-            if other is None and failure is not None:
-                raise failure
-            if other is None:
-                self._on_response("GET", self._host, response.status)
-                raise self._refusal(response, f"GET {target}", identity)
-            identity, is_repeated = other, True
+        async with AsyncExitStack() as stack:
+
+            async def send(used: Identity) -> ResponseStream | Response:
+                headers = {"Accept": accept}
+                if used.authorization is not None:
+                    headers["Authorization"] = used.authorization
+                stream = await stack.enter_async_context(self._connections.stream(used, target, headers))
+                if stream.status == 200:
+                    return stream
+                try:
+                    return await stream.refusal()
+                finally:
+                    await stack.aclose()
+
+            identity, found = await self._authorized(await self._login.current(), send)
+            self._on_response("GET", self._host, found.status)
+            if isinstance(found, Response):
+                raise self._refusal(found, f"GET {target}", identity)
+            if not found.headers.get("content-type", "").startswith(
+                "text/"
+            ):  # the type of error pages of proxies
+                accepted()
+            async with aclosing(found.pieces()) as pieces:
+                async for piece in pieces:
+                    yield piece
 
     async def close(self) -> None:
         """Close the sockets."""

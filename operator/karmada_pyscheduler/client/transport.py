@@ -57,11 +57,9 @@ class Transport(Protocol):
 
     def retire(self) -> None:
         """Close the connections when no request is under way; new requests use another transport."""
-        ...
 
     async def close(self) -> None:
         """Close every connection; requests under way fail."""
-        ...
 
 
 class HttpTransport:

@@ -75,11 +75,9 @@ class Manifests(Protocol):
 
     def binding(self, key: BindingKey) -> bytes | None:
         """Return a binding, None if it is unknown."""
-        ...
 
     def cluster(self, name: str) -> bytes | None:
         """Return a Cluster, None if it is unknown."""
-        ...
 
 
 Observe = Callable[[str, str, str, float], None]

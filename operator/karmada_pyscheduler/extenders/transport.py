@@ -95,11 +95,9 @@ class ExtenderTransport(Protocol):
             ResponseTooLargeError: The response is larger than ``limit``.
             ConnectionError: There was no whole response; the text says why.
         """
-        ...
 
     async def close(self) -> None:
         """Close the connections; requests under way fail."""
-        ...
 
 
 NewExtenderTransport = Callable[[ExtenderConfig], ExtenderTransport]

@@ -25,7 +25,7 @@ from typing import Any, Final, Protocol, cast
 
 import kopf
 
-from karmada_pyscheduler.client.connection import Credentials
+from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.karmada import Resource
 from karmada_pyscheduler.client.watch_requests import WatchRequests
 from karmada_pyscheduler.informer.event_handlers import EventHandlers
@@ -82,7 +82,7 @@ class KopfWatch:
         requests: WatchRequests,
         *,
         identity: str,
-        login: Callable[[], Awaitable[Credentials]],
+        login: Callable[[], Awaitable[Identity]],
         after_start: Callable[[], None],
         clock: Callable[[], float],
         silent_after: float = SILENT_SECONDS,
@@ -190,11 +190,12 @@ class KopfWatch:
 
         async def login(**_: Any) -> kopf.ConnectionInfo:
             found = await self._login()
+            scheme, _space, credential = (found.authorization or "").partition(" ")
             return _Login(
                 server=found.server,
                 tls=found.tls,
-                scheme=found.scheme if found.token else None,
-                token=found.token,
+                scheme=scheme or None,
+                token=credential or None,
                 proxy_url=found.proxy_url,
                 expiration=datetime.now(UTC) + _LOGIN_LIFE,
             )

@@ -110,7 +110,6 @@ class ResultCode(Protocol):
     @property
     def value(self) -> str:
         """Upstream's name of the result, such as ``Unschedulable``."""
-        ...
 
 
 class FastHistogram(Generic[Key]):

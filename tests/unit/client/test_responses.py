@@ -16,7 +16,7 @@ import pytest
 from aiohttp import web
 
 from karmada_pyscheduler.client.connect import connect
-from karmada_pyscheduler.client.connection import Connection, Credentials
+from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import list_pages
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.json_body import unreadable
@@ -209,7 +209,7 @@ async def test_a_request_that_is_refused_is_repeated_once_with_new_credentials(
         harness.write("second")
         assert await connection.request(method, PATH, body={"a": 1})
         assert [request[2] for request in harness.server.requests] == ["Bearer first", "Bearer second"]
-        assert (await connection.credentials()).token == "second"
+        assert (await connection.credentials()).authorization == "Bearer second"
         await connection.close()
 
 
@@ -235,9 +235,9 @@ async def test_a_changed_credential_file_is_used_before_a_request_is_refused(tmp
         harness.write("second")
         harness.token = ""
         harness.now += 11
-        assert (await connection.credentials()).token == "first"  # not refused yet
+        assert (await connection.credentials()).authorization == "Bearer first"  # not refused yet
         async with asyncio.timeout(10):
-            while (await connection.credentials()).token != "second":
+            while (await connection.credentials()).authorization != "Bearer second":
                 await asyncio.sleep(0.001)
         await connection.close()
 
@@ -342,6 +342,6 @@ async def test_credentials_are_sent_with_their_scheme(tmp_path: Path) -> None:
     harness = RotationHarness(tmp_path)
     harness.write("first")
     connection = await harness.connected("http://127.0.0.1:1", username="a", password="b")
-    found: Credentials = await connection.credentials()
-    assert (found.scheme, found.token) == ("Bearer", "first")
+    found = await connection.credentials()
+    assert found.authorization == "Bearer first"
     await connection.close()

@@ -8,7 +8,7 @@ from typing import Any
 import kopf
 import pytest
 
-from karmada_pyscheduler.client.connection import Credentials
+from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.karmada import WATCHED
 from karmada_pyscheduler.client.watch_requests import Event, WatchRequests
 from karmada_pyscheduler.informer import kopf_watch as module
@@ -46,12 +46,16 @@ class KopfHarness:
             clock=clock,
         )
 
-    async def _login(self) -> Credentials:
-        return Credentials(
+    async def _login(self) -> Identity:
+        return Identity(
             server="https://127.0.0.1:1",
+            authorization="Bearer t",
             tls=ssl.create_default_context(),
-            token="t",
+            tls_name=None,
             proxy_url=None,
+            material=b"",
+            files=(),
+            loaded_at=0.0,
         )
 
     def on_event(self, kind: str, event: str, manifest: Manifest) -> None:
