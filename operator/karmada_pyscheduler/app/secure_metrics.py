@@ -18,7 +18,6 @@ from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.client.reviews import HOST
 from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_pyscheduler.http_server.request_guard import Access
 from karmada_pyscheduler.http_server.server import scrape
@@ -63,8 +62,6 @@ class SecureMetrics:
         assert key is not None
         self._kubeconfig = options.metrics_kubeconfig
         self._environment = environment
-        self._exposition = exposition
-        self._content_type = content_type
         self._access = ReaderAccess(
             load_certificate("--metrics-tls-cert-file", certificate, key),
             self._connect,
@@ -74,7 +71,7 @@ class SecureMetrics:
         )
         self._server = ReadOnlyServer(
             options.metrics_address,
-            {PATH: self._scrape},
+            {PATH: scrape(exposition, content_type)},
             tls=self._access.tls,
             access=Access(hosts=None, authorize=self._access.reader),  # Prometheus sends the Pod's address
             name="metrics",
@@ -104,6 +101,3 @@ class SecureMetrics:
                 f"--metrics-tls-cert-file: the API server of the host cannot be asked about readers: {error}; mount the "
                 "token of a ServiceAccount that may create tokenreviews and subjectaccessreviews, or name --metrics-kubeconfig"
             ) from error
-
-    async def _scrape(self, _: HttpRequest) -> Document:
-        return scrape(self._exposition, self._content_type)

@@ -111,7 +111,7 @@ class ReadOnlyServer:
         """Listen; ListenError has the address that is in use or not local."""
         app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
         for path, handler in self._routes.items():
-            app.router.add_get(path, self._handle(handler), allow_head=False)
+            app.router.add_get(path, self._handle(handler), allow_head=path in self._always)
         for path, handler in self._posts.items():
             app.router.add_post(path, self._handle(handler))
         app.on_response_prepare.append(add_headers)

@@ -10,55 +10,41 @@ The server runs in the supervisor's event loop, so it responds while the main lo
 from __future__ import annotations
 
 import asyncio
-import logging
-import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-from aiohttp import web
+from karmada_pyscheduler.http_server.messages import AsyncHandler, Document, HttpRequest
+from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_pyscheduler.http_server.request_guard import Access
 
-from karmada_pyscheduler.http_server.connections import OpenConnections
-from karmada_pyscheduler.http_server.listener import Listener
-from karmada_pyscheduler.http_server.messages import Document
-from karmada_pyscheduler.http_server.responses import whole
-
-log = logging.getLogger(__name__)
-
-_CONNECTIONS: Final = 64
-"""Of each address. A scrape takes milliseconds, and a client opens another connection when its persistent one is closed."""
+_ANYBODY: Final = Access(hosts=None)
 
 Check = Callable[[], str | None]
 """Returns None without a problem, otherwise one line that describes it."""
 
 
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
-
-def _probe(check: Check) -> Handler:
-    async def handle(_: web.Request) -> web.Response:
+def _probe(check: Check) -> AsyncHandler:
+    async def handle(_: HttpRequest) -> Document:
         problem = check()
-        return web.Response(text="ok") if problem is None else web.Response(status=503, text=problem + "\n")
+        return Document(f"{problem}\n".encode() if problem else b"ok", 503 if problem else 200, "text/plain")
 
     return handle
 
 
-def scrape(exposition: Callable[[], bytes], content_type: str) -> Document:
-    """Return the response to a scrape; ``content_type`` is that of the exposition, in UTF-8."""
-    try:
-        return Document(exposition(), content_type=content_type)
-    except RuntimeError as error:  # a metric was read while the main thread changed it
-        return Document(f"try again: {error}\n".encode(), 503, "text/plain")
+def scrape(exposition: Callable[[], bytes], content_type: str) -> AsyncHandler:
+    """Return the handler of scrapes; ``content_type`` is that of the exposition, in UTF-8."""
 
-
-def _metrics(exposition: Callable[[], bytes], content_type: str) -> Handler:
-    async def handle(_: web.Request) -> web.Response:
-        return whole(scrape(exposition, content_type))
+    async def handle(_: HttpRequest) -> Document:
+        try:
+            return Document(exposition(), content_type=content_type)
+        except RuntimeError as error:  # a metric was read while the main thread changed it
+            return Document(f"try again: {error}\n".encode(), 503, "text/plain")
 
     return handle
 
 
 class Server:
-    """The listeners of one process."""
+    """The listeners of one process. Their requests are answered to anybody, whatever their number."""
 
     def __init__(
         self,
@@ -71,34 +57,26 @@ class Server:
         content_type: str,
     ) -> None:
         """Addresses are ``host:port`` (an empty host is every interface), or "" for none."""
-        routes: dict[str, dict[str, Handler]] = {}
-        if health_address:
-            routes.setdefault(health_address, {}).update(
-                {"/healthz": _probe(health), "/readyz": _probe(ready)}
+        routes: dict[str, dict[str, AsyncHandler]] = {health_address: {}, metrics_address: {}}
+        routes[health_address] |= {"/healthz": _probe(health), "/readyz": _probe(ready)}
+        routes[metrics_address]["/metrics"] = scrape(exposition, content_type)
+        routes.pop("", None)
+        self._servers = [
+            ReadOnlyServer(
+                address,
+                handlers,
+                always=frozenset(handlers),
+                access=_ANYBODY,
+                name=" and ".join(path.strip("/") for path in handlers),
             )
-        if metrics_address:
-            routes.setdefault(metrics_address, {})["/metrics"] = _metrics(exposition, content_type)
-        self._routes: Mapping[str, Mapping[str, Handler]] = routes
-        self._runners: list[web.AppRunner] = []
-        self._listeners: list[Listener] = []
+            for address, handlers in routes.items()
+        ]
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
-        for address, routes in self._routes.items():
-            app = web.Application()
-            for path, handler in routes.items():
-                app.router.add_get(path, handler)
-            runner = web.AppRunner(app, access_log=None, handle_signals=False)
-            await runner.setup()
-            self._runners.append(runner)
-            assert runner.server is not None  # it is set up
-            listener = Listener(address, runner.server, OpenConnections(_CONNECTIONS, time.monotonic))
-            await listener.start()
-            self._listeners.append(listener)
-            what = " and ".join(path.strip("/") for path in routes)
-            log.info("Starting %s server on %s", what, address)
+        for server in self._servers:
+            await server.start()
 
     async def stop(self) -> None:
         """Close the listeners and their connections."""
-        await asyncio.gather(*(listener.stop() for listener in self._listeners))
-        await asyncio.gather(*(runner.cleanup() for runner in self._runners))
+        await asyncio.gather(*(server.stop() for server in self._servers))
