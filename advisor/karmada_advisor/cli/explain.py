@@ -20,7 +20,7 @@ from karmada_advisor.cli.output import (
     print_error,
     print_errors,
 )
-from karmada_advisor.cli.questions import process_of, rules_of, source_of
+from karmada_advisor.cli.questions import process_of, rules_by, rules_of, source_of
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.fleet import capture
@@ -132,11 +132,7 @@ def _of_all(
 
     if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
         raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
-    if process is not None:
-        from karmada_advisor.fleet.process import with_process
-
-        rules = with_process(rules, process)
-    found, rows, fleet = summary(arguments, source, rules)
+    found, rows, fleet = summary(arguments, source, rules_by(rules, process))
     print_errors((*fleet.problems, *fleet.warnings))
     return CommandAnswer(
         found,

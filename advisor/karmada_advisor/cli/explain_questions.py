@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.output import print_error, print_errors
+from karmada_advisor.cli.questions import rules_by
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
@@ -57,11 +58,7 @@ def explanation_of(question: ExplainQuestion) -> tuple[Explanation, Sequence[str
     with capture.replayed(question.source, question.rules, question.name) as found:
         if not found.name:
             raise NoAnswerError("name a binding")
-        rules = found.rules
-        if question.process is not None:
-            from karmada_advisor.fleet.process import with_process
-
-            rules = with_process(rules, question.process)
+        rules = rules_by(found.rules, question.process)
         asked = replace(question, source=found.source, rules=rules, name=found.name)
         return _of_objects(asked, found.view)
 

@@ -12,12 +12,8 @@ from functools import partial
 from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
-from karmada_advisor.cli.questions import process_of, read_whole_fleet, rules_of, source_of
-from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, rules_of, source_of, words_of
 from karmada_advisor.fleet.files import read_changes
-from karmada_advisor.fleet.names import nearest_hint
-from karmada_advisor.fleet.process import with_process
-from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.views.plan_text import plan_markdown, plan_text
 from karmada_advisor.whatif.plan.answer import plan_of_fleet
 from karmada_advisor.whatif.plan.fleet_rules import check_fleet
@@ -61,6 +57,10 @@ def status_of(plan: Plan, problems: Sequence[str], fail_on: str) -> int:
     return exit_status(is_good=not plan.violates(_fail_on(fail_on)), problems=problems)
 
 
+def _fail_on(written: str) -> frozenset[str]:
+    return frozenset(word for word, _, _ in words_of("--fail-on", written, FAIL_ON)) - {"none"}
+
+
 def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> tuple[Plan, Sequence[str]]:
     """Return the plan, and what could not be read.
 
@@ -69,7 +69,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         ChangeError: The change cannot be applied.
     """
     _fail_on(arguments.fail_on)
-    source, rules = source_of(arguments), _current_rules(arguments, own)
+    source, rules = source_of(arguments), process_rules_of(arguments, own, before="current_")
     changes = read_changes(arguments.filename, source.default_namespace())
     question = PlanQuestion(
         source=source,
@@ -90,22 +90,3 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
 def edits_of(arguments: argparse.Namespace) -> PlanEdits:
     """Return the flags that edit objects."""
     return PlanEdits(**{name: getattr(arguments, name) for name in PlanEdits.__annotations__})
-
-
-def _current_rules(arguments: argparse.Namespace, own: Sequence[Registration]) -> Rules:
-    """Return the rules before the change: those of the process of ``--from``, unless flags name others.
-
-    Raises:
-        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
-    """
-    rules, process = rules_of(arguments, own, before="current_"), process_of(arguments)
-    return rules if process is None else with_process(rules, process)
-
-
-def _fail_on(written: str) -> frozenset[str]:
-    names = [each.strip() for each in written.split(",") if each.strip()]
-    for name in names:
-        if name not in FAIL_ON:
-            hint = nearest_hint(name, FAIL_ON)
-            raise NoAnswerError(f"--fail-on: {name} is none of {', '.join(FAIL_ON)}{hint}")
-    return frozenset(names) - {"none"}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from karmada_advisor.cli.output import print_errors
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane, FleetSource, RunningScheduler
@@ -108,15 +109,38 @@ def process_of(arguments: argparse.Namespace) -> RunningScheduler | None:
     )
 
 
-def process_rules_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> Rules:
+def process_rules_of(
+    arguments: argparse.Namespace, own: Sequence[Registration] = (), *, before: str = ""
+) -> Rules:
     """Return the rules of the process of ``--from`` where flags name no others; those of the flags without one.
 
     Raises:
         NoAnswerError: The URL is not one of a process, or a flag contradicts it.
     """
-    rules, process = rules_of(arguments, own), process_of(arguments)
+    return rules_by(rules_of(arguments, own, before=before), process_of(arguments))
+
+
+def rules_by(rules: Rules, process: RunningScheduler | None) -> Rules:
+    """Return the rules of a process where flags name no others; those of the flags without one.
+
+    Raises:
+        NoAnswerError: The URL is not one of a process, or a flag contradicts it.
+    """
     if process is None:
         return rules
     from karmada_advisor.fleet.process import with_process  # the HTTP client, which files do without
 
     return with_process(rules, process)
+
+
+def words_of(flag: str, written: str, known: Sequence[str]) -> Iterator[tuple[str, str, str]]:
+    """Yield the words of a list, each with what follows an @ in it.
+
+    Raises:
+        NoAnswerError: There is no such word.
+    """
+    for text in filter(None, map(str.strip, written.split(","))):
+        word, separator, rest = text.partition("@")
+        if word not in known:
+            raise NoAnswerError(f"{flag}: {word} is none of {', '.join(known)}{nearest_hint(word, known)}")
+        yield word, separator, rest

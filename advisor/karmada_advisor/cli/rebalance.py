@@ -43,27 +43,6 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     Raises:
         NoAnswerError: There is no answer.
     """
-    proposal, problems = proposal_of(arguments, own)
-    written = _write(proposal, arguments.write_to)
-    return CommandAnswer(
-        proposal,
-        partial(rebalance_text, proposal, written=written),
-        exit_status(
-            is_good=all(group.reason is not Skipped.NOT_JUDGED for group in proposal.skipped),
-            problems=problems,
-        ),
-        more={"manifests": manifests(proposal)},
-    )
-
-
-def proposal_of(
-    arguments: argparse.Namespace, own: Sequence[Registration] = ()
-) -> tuple[RebalanceProposal, Sequence[str]]:
-    """Return the proposal, and what could not be read.
-
-    Raises:
-        NoAnswerError: There is no answer.
-    """
     source, rules = source_of(arguments), process_rules_of(arguments, own)
     fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing is decided.")
     goal, fill = _goal(arguments.goal, [each.name for each in fleet.clusters])
@@ -92,7 +71,16 @@ def proposal_of(
                 progress=progress_of_bindings(),
             )
         )
-    return proposal, fleet.problems
+    written = _write(proposal, arguments.write_to)
+    return CommandAnswer(
+        proposal,
+        partial(rebalance_text, proposal, written=written),
+        exit_status(
+            is_good=all(group.reason is not Skipped.NOT_JUDGED for group in proposal.skipped),
+            problems=fleet.problems,
+        ),
+        more={"manifests": manifests(proposal)},
+    )
 
 
 def _goal(written: str, clusters: Sequence[str]) -> tuple[Goal, str]:

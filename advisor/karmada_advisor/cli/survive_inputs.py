@@ -10,6 +10,7 @@ from pathlib import Path
 import orjson
 
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
+from karmada_advisor.cli.questions import words_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import read
 from karmada_advisor.fleet.names import nearest_hint
@@ -130,11 +131,7 @@ def fail_on_of(written: str) -> list[FailOn]:
         NoAnswerError: There is no such word, or no such kind of domain.
     """
     found = []
-    for text in (each.strip() for each in written.split(",") if each.strip()):
-        word, separator, kind = text.partition("@")
-        if word not in WORDS:
-            hint = nearest_hint(word, WORDS)
-            raise NoAnswerError(f"--fail-on: {word} is none of {', '.join(WORDS)}{hint}")
+    for word, separator, kind in words_of("--fail-on", written, WORDS):
         if separator and kind not in (*KINDS, PAIR) and not (kind.startswith(LABEL) and kind != LABEL):
             raise NoAnswerError(f"--fail-on: expected {DOMAINS} after @, got {kind or 'nothing'}")
         found.append(FailOn(word, kind))

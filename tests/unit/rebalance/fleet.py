@@ -47,9 +47,10 @@ def proposed(written: Sequence[str], goal: str) -> RebalanceProposal:
     flags = [*written, "--max-moves", "40", "--min-kept", "25%", "--goal", goal]
     with contextlib.chdir(Path(written[1]).parent), pytest.MonkeyPatch.context() as patch:
         patch.setattr(rebalance, "now", lambda: NOW)
-        found, problems = rebalance.proposal_of(make_parser().parse_args(flags))
-    assert not problems
-    return found
+        found = rebalance.answer(make_parser().parse_args(flags))
+    assert found.status == 0
+    assert isinstance(found.document, RebalanceProposal)
+    return found.document
 
 
 def golden(goal: str, width: int) -> Path:
