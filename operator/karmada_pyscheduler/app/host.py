@@ -6,8 +6,10 @@ import asyncio
 from typing import Final
 
 from karmada_pyscheduler.app.environment import Environment
-from karmada_pyscheduler.app.secure_metrics import SecureMetrics
+from karmada_pyscheduler.app.secure_metrics import secure_metrics
 from karmada_pyscheduler.client.leader import Elector
+from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
+from karmada_pyscheduler.http_server.server import Server
 from karmada_pyscheduler.informer.kopf_watch import EventSource
 from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics
 from karmada_scheduler.config.options import Options
@@ -41,25 +43,26 @@ class Host:
         self.phase = LOADING
         self.watch: EventSource | None = None
         self.stop = asyncio.Event()
-        self._secure_metrics: SecureMetrics | None = None
-        if options.metrics_tls_cert_file is not None:
-            self._secure_metrics = SecureMetrics(options, environment, self.metrics.exposition, CONTENT_TYPE)
-        self._server = environment.server(
-            health_address=options.health_address,
-            metrics_address="" if self._secure_metrics is not None else options.metrics_address,
-            health=lambda: self.supervisor.problem,
-            ready=self._not_ready_reason,
-            exposition=self.metrics.exposition,
-            content_type=CONTENT_TYPE,
-        )
+        has_certificate = options.metrics_tls_cert_file is not None
+        self._servers: list[Server | ReadOnlyServer] = [
+            environment.server(
+                health_address=options.health_address,
+                metrics_address="" if has_certificate else options.metrics_address,
+                health=lambda: self.supervisor.problem,
+                ready=self._not_ready_reason,
+                exposition=self.metrics.exposition,
+                content_type=CONTENT_TYPE,
+            )
+        ]
+        if has_certificate:
+            self._servers.append(secure_metrics(options, environment, self.metrics.exposition, CONTENT_TYPE))
 
     async def serve(self) -> None:
         """Handle signals, start the supervisor, and answer probes."""
         self.take_signals()
         self.supervisor.start()
-        await self.supervisor.run(self._server.start())
-        if self._secure_metrics is not None:
-            await self.supervisor.run(self._secure_metrics.start())
+        for server in self._servers:
+            await self.supervisor.run(server.start())
 
     def take_part(self, elector: Elector) -> None:
         """Take part in the election of the leader from now on."""
@@ -86,9 +89,8 @@ class Host:
         """Undo ``serve``."""
         self.supervisor.stop_within()
         if self.supervisor.is_running:
-            await self.supervisor.run(self._server.stop())
-            if self._secure_metrics is not None:
-                await self.supervisor.run(self._secure_metrics.stop())
+            for server in self._servers:
+                await self.supervisor.run(server.stop())
             self.supervisor.close()
         self.environment.signals.restore()
 

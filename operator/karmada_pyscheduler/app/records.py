@@ -106,15 +106,16 @@ class DecisionRecords:
         )
         state.bindings.add_listener(self.recorder.binding_changed)
         self._server: ReadOnlyServer | None = None
-        self._access: ReaderAccess | None = None
+        access, tls = Access(frozenset(chosen.allowed_hosts)), None
         if chosen.tls_cert_file is not None and chosen.tls_key_file is not None:
-            self._access = ReaderAccess(
+            readers = ReaderAccess(
                 load_certificate("--explain-tls-cert-file", chosen.tls_cert_file, chosen.tls_key_file),
                 connect,
                 what="records",
                 path=PATH,
                 audiences=[AUDIENCE],
             )
+            access, tls = readers.access(access.hosts), readers.tls
         if chosen.address:
             self._server = ReadOnlyServer(
                 chosen.address,
@@ -127,11 +128,8 @@ class DecisionRecords:
                     queue_state=self._queue_state,
                     cluster_times=self.clusters.times,
                 ).routes(),
-                tls=None if self._access is None else self._access.tls,
-                access=Access(
-                    hosts=frozenset(chosen.allowed_hosts),
-                    authorize=None if self._access is None else self._access.reader,
-                ),
+                tls=tls,
+                access=access,
                 on_response=lambda answered: metrics.requests.labels(str(answered.status)).inc(),
                 on_error=metrics.errors.labels("serve").inc,
             )
@@ -141,16 +139,12 @@ class DecisionRecords:
         if self._log is not None:
             self._log.start()
         if self._server is not None:
-            if self._access is not None:
-                await self._host.supervisor.run(self._access.open())
             await self._host.supervisor.run(self._server.start())
 
     async def close(self) -> None:
         """Close the listener, and write what is left of the decision log."""
         if self._server is not None:
             await self._host.supervisor.run(self._server.stop())
-            if self._access is not None:
-                await self._host.supervisor.run(self._access.close())
         if self._log is not None:
             await self._host.environment.in_thread(self._log.close, name="close decision log")
 

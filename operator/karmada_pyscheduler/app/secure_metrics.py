@@ -19,7 +19,6 @@ from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.client.reviews import HOST
 from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_pyscheduler.http_server.request_guard import Access
 from karmada_pyscheduler.http_server.server import scrape
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
@@ -36,68 +35,47 @@ def load_certificate(flag: str, certificate: Path, key: Path) -> ServerCertifica
 PATH: Final = "/metrics"
 
 
-class SecureMetrics:
-    """The listener of the metrics."""
+def secure_metrics(
+    options: Options, environment: Environment, exposition: Callable[[], bytes], content_type: str
+) -> ReadOnlyServer:
+    """Return the listener of the metrics. It asks the API server of the host at the first scrape.
 
-    def __init__(
-        self,
-        options: Options,
-        environment: Environment,
-        exposition: Callable[[], bytes],
-        content_type: str,
-    ) -> None:
-        """Load the certificate; ``start`` listens.
+    Args:
+        options: The validated command line; the metrics have a certificate.
+        environment: The environment of the process.
+        exposition: Returns the metrics.
+        content_type: Of the metrics.
 
-        Args:
-            options: The validated command line; the metrics have a certificate.
-            environment: The environment of the process.
-            exposition: Returns the metrics.
-            content_type: Of the metrics.
+    Raises:
+        ConfigError: The certificate cannot be used.
+    """
+    certificate, key = options.metrics_tls_cert_file, options.metrics_tls_key_file
+    assert certificate is not None  # otherwise ``http_server.server`` serves them
+    assert key is not None
 
-        Raises:
-            ConfigError: The certificate cannot be used.
-        """
-        certificate, key = options.metrics_tls_cert_file, options.metrics_tls_key_file
-        assert certificate is not None  # otherwise ``http_server.server`` serves them
-        assert key is not None
-        self._kubeconfig = options.metrics_kubeconfig
-        self._environment = environment
-        self._access = ReaderAccess(
-            load_certificate("--metrics-tls-cert-file", certificate, key),
-            self._connect,
-            what="metrics",
-            path=PATH,
-            reviewer=HOST,
-        )
-        self._server = ReadOnlyServer(
-            options.metrics_address,
-            {PATH: scrape(exposition, content_type)},
-            tls=self._access.tls,
-            access=Access(hosts=None, authorize=self._access.reader),  # Prometheus sends the Pod's address
-            name="metrics",
-        )
-
-    async def start(self) -> None:
-        """Read the credentials for reviews, and listen; the API server of the host is asked at the first scrape.
-
-        Raises:
-            ConnectionConfigError: There are no usable credentials.
-            ListenError: The address is in use or not local.
-        """
-        await self._access.open()
-        await self._server.start()
-
-    async def stop(self) -> None:
-        """Undo ``start``."""
-        await self._server.stop()
-        await self._access.close()
-
-    async def _connect(self) -> Connection:
+    async def connect() -> Connection:
         try:
             # Without ~/.kube: it may be about Karmada, to which nobody may send tokens of the host.
-            return await self._environment.connect(kubeconfig=self._kubeconfig, master="", has_default=False)
+            return await environment.connect(
+                kubeconfig=options.metrics_kubeconfig, master="", has_default=False
+            )
         except ConnectionConfigError as error:
             raise ConnectionConfigError(
                 f"--metrics-tls-cert-file: the API server of the host cannot be asked about readers: {error}; mount the "
                 "token of a ServiceAccount that may create tokenreviews and subjectaccessreviews, or name --metrics-kubeconfig"
             ) from error
+
+    readers = ReaderAccess(
+        load_certificate("--metrics-tls-cert-file", certificate, key),
+        connect,
+        what="metrics",
+        path=PATH,
+        reviewer=HOST,
+    )
+    return ReadOnlyServer(
+        options.metrics_address,
+        {PATH: scrape(exposition, content_type)},
+        tls=readers.tls,
+        access=readers.access(None),  # Prometheus sends the Pod's address
+        name="metrics",
+    )

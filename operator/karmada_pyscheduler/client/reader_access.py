@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.reviews import (
     User,
 )
 from karmada_pyscheduler.http_server.certificate import ServerCertificate
-from karmada_pyscheduler.http_server.request_guard import RequestRefusal, bearer_token
+from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
 
 log = logging.getLogger(__name__)
 
@@ -63,6 +63,10 @@ class ReaderAccess:
         self._reviews: Reviews | None = None
         self._refreshing: asyncio.Task[None] | None = None
         self._logged = ""
+
+    def access(self, hosts: frozenset[str] | None) -> Access:
+        """Return this as the access of a server with these names."""
+        return Access(hosts, authorize=self.reader, open=self.open, close=self.close)
 
     async def open(self) -> None:
         """Read credentials, and follow changes of the certificate; nothing is sent yet.

@@ -109,6 +109,7 @@ class ReadOnlyServer:
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
+        await self._access.open()
         app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
         for path, handler in self._routes.items():
             app.router.add_get(path, self._handle(handler), allow_head=path in self._always)
@@ -137,6 +138,7 @@ class ReadOnlyServer:
             stream.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
+        await self._access.close()
 
     @web.middleware
     async def _checked(

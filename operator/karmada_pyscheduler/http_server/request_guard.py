@@ -48,6 +48,10 @@ class RequestLimits(Struct, frozen=True):
     user_streams: int = 20
 
 
+async def _do_nothing() -> None:
+    """Nothing has to be opened or closed."""
+
+
 class Access(Struct, frozen=True):
     """Who may read.
 
@@ -59,6 +63,8 @@ class Access(Struct, frozen=True):
             comes from. None where anyone who reaches the address may read.
         is_open: Returns whether a path is answered to anybody; requests for it are counted all the same.
         proxies: Where proxies send requests from; their ``X-Forwarded-For`` says who asks.
+        open: Called before the server listens.
+        close: Called when it has stopped.
     """
 
     hosts: frozenset[str] | None = frozenset()
@@ -66,6 +72,8 @@ class Access(Struct, frozen=True):
     authorize: Callable[[Mapping[str, str], str], Awaitable[Requester | RequestRefusal]] | None = None
     is_open: Callable[[str], bool] = lambda _: False
     proxies: tuple[Network, ...] = ()
+    open: Callable[[], Awaitable[None]] = _do_nothing
+    close: Callable[[], Awaitable[None]] = _do_nothing
 
 
 class RequestRefusal(Struct, frozen=True):

@@ -12,7 +12,7 @@ import aiohttp
 import pytest
 
 from karmada_pyscheduler.app.environment import Environment
-from karmada_pyscheduler.app.secure_metrics import SecureMetrics
+from karmada_pyscheduler.app.secure_metrics import secure_metrics
 from karmada_pyscheduler.client import kubeconfig, reviews
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics
@@ -31,7 +31,7 @@ class Served:
         self.connected: list[dict[str, Any]] = []
         self.port = free_port()
         issued = authority.issue("metrics", server=True)
-        self.metrics = SecureMetrics(
+        self.metrics = secure_metrics(
             flags.parse(_pair(issued, f"--metrics-bind-address=127.0.0.1:{self.port}")),
             Environment(connect=self._connect),
             Metrics().exposition,
@@ -107,7 +107,7 @@ def test_a_certificate_that_cannot_be_used_ends_the_start(authority: Authority, 
     options = flags.parse(_pair(issued))
 
     with pytest.raises(ConfigError, match="--metrics-tls-cert-file"):
-        SecureMetrics(options, Environment(), Metrics().exposition, CONTENT_TYPE)
+        secure_metrics(options, Environment(), Metrics().exposition, CONTENT_TYPE)
 
 
 async def test_without_an_account_of_the_host_the_start_ends_and_no_other_kubeconfig_is_tried(
@@ -119,7 +119,7 @@ async def test_without_an_account_of_the_host_the_start_ends_and_no_other_kubeco
     monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
     monkeypatch.setattr(kubeconfig, "_SERVICE_ACCOUNT", tmp_path)
     options = flags.parse(_pair(authority.issue("metrics", server=True)))
-    metrics = SecureMetrics(options, Environment(), Metrics().exposition, CONTENT_TYPE)
+    metrics = secure_metrics(options, Environment(), Metrics().exposition, CONTENT_TYPE)
 
     with pytest.raises(ConnectionConfigError) as failed:
         await metrics.start()
