@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
-from karmada_advisor.cli.survive_inputs import fail_on_of, settings_of
+from karmada_advisor.cli.survive import fail_on_of, settings_of
 from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.model import Cause
 from karmada_advisor.explain.overview import Causes, causes_of_state, find_causes
