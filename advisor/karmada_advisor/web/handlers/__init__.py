@@ -8,13 +8,10 @@ from typing import Final
 from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.authorization import Authorization
-from karmada_advisor.web.handlers.binding_lists import BindingListHandlers
 from karmada_advisor.web.handlers.bindings import BindingHandlers
-from karmada_advisor.web.handlers.clusters import ClusterHandlers
+from karmada_advisor.web.handlers.changes import ChangeHandlers
 from karmada_advisor.web.handlers.decisions import DecisionHandlers
 from karmada_advisor.web.handlers.fleet import FleetHandlers
-from karmada_advisor.web.handlers.losses import LossHandlers
-from karmada_advisor.web.handlers.plans import PlanHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.handlers.sessions import SessionHandlers
 from karmada_advisor.web.metrics import CONTENT_TYPE
@@ -59,18 +56,14 @@ class Handlers:
         audience = "" if sessions is None else sessions.audience
         responder = Responder(answers, worker, pages, is_open=is_open, audience=audience, reveal=reveal)
         self._sessions = None if sessions is None else SessionHandlers(responder, sessions)
-        self._responder = responder
         self._answers = answers
         self._pages = pages
-        self._plans = PlanHandlers(responder)
+        self._changes = ChangeHandlers(responder)
         self._parts = (
             FleetHandlers(responder),
-            ClusterHandlers(responder),
-            BindingListHandlers(responder),
             BindingHandlers(responder),
             DecisionHandlers(responder),
-            LossHandlers(responder),
-            self._plans,
+            self._changes,
         )
         self.problem_page = responder.problem_page
 
@@ -97,7 +90,7 @@ class Handlers:
 
     def posts(self) -> Routes:
         """Return the handlers of questions that are too long for an address, by path."""
-        return self._plans.routes() | ({} if self._sessions is None else self._sessions.posts())
+        return self._changes.posts() | ({} if self._sessions is None else self._sessions.posts())
 
     def is_for_everybody(self, path: str) -> bool:
         """Return whether a path is for everybody: files of the page, and where people sign in and out."""

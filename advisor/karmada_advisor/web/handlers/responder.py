@@ -90,6 +90,12 @@ class Responder:
         scope = await viewer.scope(self._reveal, namespace or "", whole.contents.index.namespaces)
         return await self._scoped.state(whole, scope)
 
+    async def with_clusters(self, request: HttpRequest) -> PageState:
+        """Return what the viewer may read. Raises RequestRefusedError: they may not list Clusters."""
+        state = await self.state(request)
+        self.check_clusters(state)
+        return state
+
     async def later(self, before: PageState) -> PageState:
         """Return the objects now, as far as objects of before have them."""
         whole = self.answers.state

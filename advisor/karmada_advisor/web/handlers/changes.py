@@ -1,37 +1,60 @@
-"""What the loss of a cluster, zone or region would do."""
+"""What a change would do, and the loss of a cluster, zone or region."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.views.fields import document_fields
+from karmada_advisor.views.plan_text import plan_markdown
 from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
-from karmada_advisor.web.answer_worker import BusyError
-from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
+from karmada_advisor.web.answer_worker import BusyError, TooLongError
+from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, completed_names, judged
 from karmada_advisor.web.pages import domain_path
 from karmada_advisor.web.paging import ROWS
-from karmada_advisor.web.request_query import RequestRefusedError, loss_of
+from karmada_advisor.web.request_query import AskedChange, RequestRefusedError, change_of, loss_of
+from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView
+from karmada_advisor.whatif.plan.model import Effect, Plan
 from karmada_advisor.whatif.survive.domains import kind_order
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossRemedy
 from karmada_pyscheduler.http_server.messages import Document, HttpRequest
 
+_SHOWN_FIRST: Final = (
+    Effect.STUCK,
+    Effect.UNPLACED,
+    Effect.UNDECIDED,
+    Effect.MOVED,
+    Effect.PLACED,
+    Effect.HELD,
+    Effect.LATENT,
+    Effect.DEFERRED,
+    Effect.DELETED,
+)
 
-class LossHandlers(HandlerGroup):
-    """The losses of the fleet."""
+
+class ChangeHandlers(HandlerGroup):
+    """Plans of changes, and the losses of the fleet."""
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
-        page, data = self._responder.page, self._responder.data
-        return {
+        page = self._responder.page
+        return self.posts() | {
             "/survive": page(self._survive_page),
-            "/v1/survive": data(self._survive_data),
+            "/v1/survive": self._responder.data(self._survive_data),
             "/survive/{kind}/{name}": page(self._lost_page),
+        }
+
+    def posts(self) -> Routes:
+        """Return the handlers of plans, whose changes may be too long for an address, by path."""
+        return {
+            "/plan": self._responder.page(self._plan_page, is_scoped=True),
+            "/v1/plan": self._responder.data(self._plan_data, is_scoped=True),
         }
 
     async def _survive_page(self, request: HttpRequest) -> Document:
@@ -86,6 +109,46 @@ class LossHandlers(HandlerGroup):
         return self._responder.rendered(
             "survive_domain.html", request, self._answers.state, values, data=f"/v1/survive{_query_of(loss)}"
         )
+
+    async def _answered(self, request: HttpRequest, state: PageState) -> Plan | None:
+        """Return the plan that is asked for; None without a question."""
+        change = change_of(request)
+        if change == AskedChange():
+            return None
+        return await self._worker.answer(
+            (state.number, state.scope, "plan", change),
+            lambda: self._answers.plan(state, change),
+            requester=request.requester,
+        )
+
+    async def _plan_page(self, request: HttpRequest) -> Document:
+        problem, found, state = "", None, await self._responder.with_clusters(request)
+        try:
+            found = await self._answered(request, state)
+        except (NoAnswerError, TooLongError) as error:
+            problem = str(error)
+        values: dict[str, Any] = {
+            "problem": problem,
+            "plan": found,
+            "suggested": completed_names(state),
+        }
+        if found is not None:
+            loads = found.capacity[0].clusters if found.capacity else ()
+            values |= {
+                "classes": [(effect, rows) for effect in _SHOWN_FIRST if (rows := found.of(effect))],
+                "loads": loads[:ROWS],
+                "most": max((max(load.before, load.after) for load in loads), default=0),
+                "markdown": plan_markdown(found),
+            }
+        data = f"/v1{request.target}" if found is not None and not request.form else ""
+        return self._responder.rendered("plan.html", request, state, values, data=data)
+
+    async def _plan_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        state = await self._responder.with_clusters(request)
+        found = await self._answered(request, state)
+        if found is None:
+            raise RequestRefusedError(400, "name a change: policy, without, cordon, uncordon or scale")
+        return judged(document_fields(found), state)
 
 
 def _query_of(loss: Loss) -> str:
