@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from karmada_advisor.explain.amounts import counted, listed
 from karmada_advisor.explain.model import PolicyRef
-from karmada_advisor.state.model import StateName, Target
+from karmada_advisor.state.model import StateName
 from karmada_advisor.views import explanation_tables, explanation_text, plan_words, state, why_not
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
@@ -97,11 +97,6 @@ def query(given: Mapping[str, str], **changes: str) -> str:
     return f"?{text}" if text else "?"
 
 
-def number(value: float) -> str:
-    """Return a number with separators."""
-    return f"{value:,}"
-
-
 def sentence(text: str) -> str:
     """Return a text that begins with a capital letter, unless its first word is a name, a field or a code."""
     first = text.partition(" ")[0].rstrip(",;:")
@@ -111,21 +106,6 @@ def sentence(text: str) -> str:
 def short_time(text: str) -> str:
     """Return a time of the API as month, day, hour and minute; other texts as they are."""
     return f"{text[5:10]} {text[11:16]}" if len(text) >= 16 and text[10] == "T" else text
-
-
-def share(value: float | None) -> str:
-    """Return a share in percent; a dash if it is not known."""
-    return "\u2013" if value is None else f"{100 * value:.0f} %"
-
-
-def placement(targets: Iterable[Target], limit: int = 6) -> str:
-    """Return targets in one line, folded."""
-    return Style().fold([*map(str, targets)], limit=limit)
-
-
-def fold(items: Sequence[str], limit: int = 5) -> str:
-    """Return names in one line, folded."""
-    return Style().fold(items, limit=limit)
 
 
 def commands(remedy: Any, policy: PolicyRef | None) -> str:
@@ -142,6 +122,7 @@ def commands(remedy: Any, policy: PolicyRef | None) -> str:
 @lru_cache(maxsize=1)
 def _environment(static_path: str) -> Environment:
     """Return the environment of the templates; one for all pages of a process, as each compiles what it uses."""
+    style = Style()
     environment = Environment(
         loader=PackageLoader("karmada_advisor.web"),
         autoescape=True,
@@ -150,15 +131,15 @@ def _environment(static_path: str) -> Environment:
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "number": number,
+        "number": "{:,}".format,
         "counted": counted,
         "sentence": sentence,
         "short_time": short_time,
         "regions": regions_of,
-        "share": share,
-        "placement": placement,
+        "share": lambda share: "\u2013" if share is None else f"{100 * share:.0f} %",
+        "placement": lambda targets, limit=6: style.fold([*map(str, targets)], limit=limit),
         "pair": lambda target: (target.name, target.replicas),
-        "fold": fold,
+        "fold": lambda items, limit=5: style.fold(items, limit=limit),
         "listed": listed,
         "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
     }
@@ -182,7 +163,7 @@ def _environment(static_path: str) -> Environment:
         "plan_words": plan_words,
         "state_words": state,
         "why_not": why_not,
-        "style": Style(),
+        "style": style,
     }
     return environment
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import CollectorRegistry
 
 from karmada_pyscheduler.metrics.families import Families, exponential
-from karmada_scheduler.structs import Struct
 
 
 class WorkqueueMetrics:
@@ -20,29 +19,29 @@ class WorkqueueMetrics:
         """Register the families."""
         registered, names = families.of("workqueue"), ("name", "controller")
         buckets = exponential(1e-8, 10, 12)
-        self._depth = registered.gauge(
+        self.depth = registered.gauge(
             "depth", "Current depth of workqueue by workqueue and priority", *names, "priority"
         )
-        self._adds = registered.counter("adds", "Total number of adds handled by workqueue", *names)
-        self._retries = registered.counter("retries", "Total number of retries handled by workqueue", *names)
-        self._waited = registered.histogram(
+        self.adds = registered.counter("adds", "Total number of adds handled by workqueue", *names)
+        self.retries = registered.counter("retries", "Total number of retries handled by workqueue", *names)
+        self.waited = registered.histogram(
             "queue_duration_seconds",
             "How long in seconds an item stays in workqueue before being requested",
             *names,
             buckets=buckets,
         )
-        self._worked = registered.histogram(
+        self.worked = registered.histogram(
             "work_duration_seconds",
             "How long in seconds processing an item from workqueue takes.",
             *names,
             buckets=buckets,
         )
-        self._unfinished = registered.gauge(
+        self.unfinished = registered.gauge(
             "unfinished_work_seconds",
             "How many seconds of work is in progress and has not been observed yet",
             *names,
         )
-        self._longest = registered.gauge(
+        self.longest = registered.gauge(
             "longest_running_processor_seconds",
             "How many seconds has the longest running processor been running",
             *names,
@@ -50,49 +49,43 @@ class WorkqueueMetrics:
 
     def of(self, name: str) -> QueueMetrics:
         """Return the metrics of the queue with a name, which are exposed from now on."""
-        return QueueMetrics(
-            adds=self._adds.labels(name, name),
-            retries=self._retries.labels(name, name),
-            waited=self._waited.labels(name, name),
-            worked=self._worked.labels(name, name),
-            depth=self._depth.labels(name, name, ""),
-            unfinished=self._unfinished.labels(name, name),
-            longest=self._longest.labels(name, name),
-        )
+        return QueueMetrics(self, name)
 
 
-class QueueMetrics(Struct, frozen=True, kw_only=True):
+class QueueMetrics:
     """The metrics of one queue."""
 
-    adds: Counter
-    retries: Counter
-    waited: Histogram
-    worked: Histogram
-    depth: Gauge
-    unfinished: Gauge
-    longest: Gauge
+    def __init__(self, families: WorkqueueMetrics, name: str) -> None:
+        """Take its part of the families."""
+        self._adds = families.adds.labels(name, name)
+        self._retries = families.retries.labels(name, name)
+        self._waited = families.waited.labels(name, name)
+        self._worked = families.worked.labels(name, name)
+        self._depth = families.depth.labels(name, name, "")
+        self._unfinished = families.unfinished.labels(name, name)
+        self._longest = families.longest.labels(name, name)
 
     def added(self) -> None:
         """Count a key that was added."""
-        self.adds.inc()
+        self._adds.inc()
 
     def retried(self) -> None:
         """Count a key that will be added again later."""
-        self.retries.inc()
+        self._retries.inc()
 
     def taken(self, waited: float) -> None:
         """Count a key that was taken after waiting some seconds."""
-        self.waited.observe(waited)
+        self._waited.observe(waited)
 
     def finished(self, worked: float) -> None:
         """Count a key that was processed in some seconds."""
-        self.worked.observe(worked)
+        self._worked.observe(worked)
 
     def expose(self, *, depth: Callable[[], int], unfinished: Callable[[], list[float]]) -> None:
         """Expose the depth, and the seconds for which each key has been in progress."""
-        self.depth.set_function(depth)
-        self.unfinished.set_function(lambda: sum(unfinished()))
-        self.longest.set_function(lambda: max(unfinished(), default=0.0))
+        self._depth.set_function(depth)
+        self._unfinished.set_function(lambda: sum(unfinished()))
+        self._longest.set_function(lambda: max(unfinished(), default=0.0))
 
 
 def unexposed() -> QueueMetrics:

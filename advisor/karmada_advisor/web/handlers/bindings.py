@@ -75,8 +75,8 @@ class BindingHandlers(HandlerGroup):
             namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
         values = {
             "wanted": wanted,
-            "rows": self._responder.binding_rows(
-                state, paging.rows, of_namespace="namespace" in request.path
+            "rows": self._responder.pages.binding_rows(
+                state.contents, paging.rows, of_namespace="namespace" in request.path
             ),
             "paging": paging,
             "all": counts.total(),

@@ -163,7 +163,7 @@ class FleetHandlers(HandlerGroup):
         state, cluster, paging = await self._cluster(request)
         values = {
             "cluster": cluster,
-            "rows": self._responder.binding_rows(state, paging.rows, here=cluster.name),
+            "rows": self._responder.pages.binding_rows(state.contents, paging.rows, here=cluster.name),
             "paging": paging,
             "labels": state.contents.cluster_by_name[cluster.name].labels,
             "lost": None,

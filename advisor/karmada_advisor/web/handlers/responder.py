@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -12,7 +12,6 @@ from karmada_advisor.state.model import API_VERSION
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.answers import Answers
-from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
@@ -66,7 +65,7 @@ class Responder:
         self._anonymous = EVERYBODY if is_open else NOBODY
         self.answers = answers
         self.worker = worker
-        self._pages = pages
+        self.pages = pages
 
     def viewer(self, request: HttpRequest) -> Viewer:
         """Return who sends a request."""
@@ -132,7 +131,7 @@ class Responder:
         def refused(problem: Exception, request: HttpRequest) -> Document:
             status = _status_of(problem)
             values = self._common(request) | {"status": status, "text": str(problem)}
-            return _problem(_html(self._pages.render("problem.html", values), status), request)
+            return _problem(_html(self.pages.render("problem.html", values), status), request)
 
         return self._answering(handler, lambda found: found, refused, is_scoped=is_scoped)
 
@@ -180,30 +179,19 @@ class Responder:
             data: The path of the same as JSON; "" if there is none, None for that of the page below ``/v1``.
         """
         common = self._common(request, state, data=f"/v1{request.target}" if data is None else data)
-        return _html(self._pages.render(name, {**common, **values}))
-
-    def binding_rows(
-        self,
-        state: PageState,
-        found: Iterable[IndexedBinding],
-        *,
-        here: str = "",
-        of_namespace: bool = False,
-    ) -> list[str]:
-        """Return the rows of a list of bindings as HTML; see ``Pages.binding_rows``."""
-        return self._pages.binding_rows(state.contents, found, here=here, of_namespace=of_namespace)
+        return _html(self.pages.render(name, {**common, **values}))
 
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
         if refused.status == 401 and self.has_sessions and "Refresh" not in refused.headers:
             return self.sign_in_page("" if refused.text == NO_TOKEN else refused.text, target)
         values = {"status": refused.status, "text": refused.whole_text}
-        return self._pages.render("problem.html", self._common(HttpRequest()) | values)
+        return self.pages.render("problem.html", self._common(HttpRequest()) | values)
 
     def sign_in_page(self, problem: str, target: str) -> bytes:
         """Return the page on which people sign in; nothing that was typed is in it."""
         values = {"problem": problem, "target": target, "audience": self._audience}
-        return self._pages.render("sign_in.html", self._common(HttpRequest()) | values)
+        return self.pages.render("sign_in.html", self._common(HttpRequest()) | values)
 
     def stamp(self, state: PageState, namespace: str = "") -> str:
         """Return what differs after every change of the objects, causes and problems, for those who wait for one.
