@@ -250,17 +250,15 @@ class Application:
         if elections.enabled:
             # The supervisor's event loop renews the Lease, on a connection of its own.
             connection = await supervisor.run(self._api_server.connect())
-            self._host.take_part(
-                Elector(
-                    connection,
-                    elections,
-                    identity=self._identity,
-                    clock=self._environment.boot_clock,
-                    now=self._environment.now,
-                    random=self._environment.random,
-                    scheduler_names=sorted(self._plugins.profiles.names),
-                    default_profiles=default_profiles(self._options, self._plugins.profiles),
-                )
+            self._host.elector = Elector(
+                connection,
+                elections,
+                identity=self._identity,
+                clock=self._environment.boot_clock,
+                now=self._environment.now,
+                random=self._environment.random,
+                scheduler_names=sorted(self._plugins.profiles.names),
+                default_profiles=default_profiles(self._options, self._plugins.profiles),
             )
         return Leadership(
             self._host.elector, supervisor=supervisor, metrics=self._metrics, end=self._environment.end

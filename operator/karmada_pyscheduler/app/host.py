@@ -26,7 +26,7 @@ class Host:
         environment: Its environment.
         metrics: The metrics that it exposes.
         supervisor: The thread that renews the Lease and answers probes.
-        elector: Holds the Lease; None without leader election, and before ``take_part``.
+        elector: Holds the Lease; None without leader election, and before the caches are built.
         phase: What has to be done before the watches, for ``/readyz``.
         watch: The event source, from the time when the caches have everything that the initial lists had.
         stop: Is set when the process has to stop.
@@ -63,10 +63,6 @@ class Host:
         self.supervisor.start()
         for server in self._servers:
             await self.supervisor.run(server.start())
-
-    def take_part(self, elector: Elector) -> None:
-        """Take part in the election of the leader from now on."""
-        self.elector = elector
 
     def stop_on_signals(self) -> None:
         """Set ``stop`` at a signal from now on. Before, a signal ends the process at once, as nothing has to be stopped."""
