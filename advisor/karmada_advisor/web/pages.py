@@ -27,7 +27,6 @@ from karmada_advisor.web.state import PageContents
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import DomainLoss
 from karmada_scheduler import __version__
-from karmada_scheduler.api.binding import BindingKey
 
 STATIC: Final = {
     "page.css": "text/css",
@@ -83,11 +82,6 @@ LOSSES: Final = {
     Loss.DELETED: ("Deleted", "the Cluster objects are deleted; nothing is tolerated"),
 }
 """The worlds after a loss: a name, and what it means."""
-
-
-def key_path(key: BindingKey, before: str = "/b") -> str:
-    """Return the path of a page about the binding of a key."""
-    return path_of(key.namespace, key.name, before)
 
 
 def query(given: Mapping[str, str], **changes: str) -> str:
@@ -147,7 +141,6 @@ def _environment(static_path: str) -> Environment:
         "static": static_path,
         "version": __version__,
         "path_of": path_of,
-        "key_path": key_path,
         "cluster_path": cluster_path,
         "domain_path": domain_path,
         "LOSSES": LOSSES,

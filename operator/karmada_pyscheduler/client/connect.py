@@ -21,7 +21,6 @@ async def connect(
     has_default: bool = True,
     on_response: Callable[[str, str, int], None] = lambda *_: None,
     clock: Callable[[], float] = time.monotonic,
-    now: Callable[[], float] = time.time,
 ) -> Connection:
     """Load credentials as karmada-scheduler does: the kubeconfig, else in-cluster, else ~/.kube.
 
@@ -32,14 +31,15 @@ async def connect(
         has_default: Whether ~/.kube is read.
         on_response: See ``Connection``.
         clock: In seconds, never running backwards.
-        now: The time of day in seconds since 1970.
 
     Raises:
         ConnectionConfigError: There are no usable credentials; the text lists what was tried.
     """
 
     def read(known: Identity | None) -> Identity:
-        return load(kubeconfig, master, now=now(), known=known, overrides=overrides, has_default=has_default)
+        return load(
+            kubeconfig, master, now=time.time(), known=known, overrides=overrides, has_default=has_default
+        )
 
     first = await in_daemon_thread(lambda: read(None), name="credentials")
-    return Connection(Login(read, first, clock=clock, now=now), on_response)
+    return Connection(Login(read, first, clock=clock), on_response)

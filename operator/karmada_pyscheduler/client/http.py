@@ -49,7 +49,6 @@ class HttpConnections:
         tls: ssl.SSLContext | None,
         tls_name: str | None,
         clock: Callable[[], float] = time.monotonic,
-        max_response: int = MAX_RESPONSE,
     ) -> None:
         """Prepare; connections are opened by requests.
 
@@ -58,7 +57,6 @@ class HttpConnections:
             tls: The TLS context; None for Python's default.
             tls_name: The name that the server's certificate has to have, if it is not that of the URL.
             clock: In seconds, never running backwards.
-            max_response: Bytes of the longest response that is taken in, compressed or not.
         """
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
@@ -70,7 +68,6 @@ class HttpConnections:
         self._prefix = url.path.rstrip("/")
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {AGENT}\r\n"
         self._clock = clock
-        self._max_response = max_response
         self._is_retired = False
         self._idle: list[PersistentConnection] = []
         self._busy: set[PersistentConnection] = set()
@@ -137,7 +134,7 @@ class HttpConnections:
         sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=_EYEBALLS_SECONDS)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, connection = await loop.create_connection(
-            lambda: PersistentConnection(self._max_response),
+            lambda: PersistentConnection(MAX_RESPONSE),
             sock=sock,
             ssl=self._tls,
             server_hostname=self._tls_name,

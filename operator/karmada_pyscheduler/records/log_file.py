@@ -40,9 +40,6 @@ class LogFile:
         descriptor: int | None = None,
         on_lost: Callable[[int], None],
         on_error: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
-        check_seconds: float = _CHECK_SECONDS,
-        retry_seconds: float = _RETRY_SECONDS,
     ) -> None:
         """Prepare; ``start`` opens the file.
 
@@ -52,18 +49,12 @@ class LogFile:
             descriptor: An open file to write to, which is not closed; ``path`` only names it. None to open ``path``.
             on_lost: Gets the number of lines that were not written; called in any thread.
             on_error: Called for each error, in the thread of the log.
-            clock: In seconds, never running backwards.
-            check_seconds: The interval of checks whether the path leads to another file.
-            retry_seconds: The pause after an error.
         """
         self._path = path
         self._name = name
         self._descriptor = descriptor
         self._on_lost = on_lost
         self._on_error = on_error
-        self._clock = clock
-        self._check_seconds = check_seconds
-        self._retry_seconds = retry_seconds
         self._lines: deque[bytes] = deque()
         self._size = 0
         self._lock = threading.Lock()
@@ -113,8 +104,8 @@ class LogFile:
 
     def _pause(self) -> None:
         """Wait after an error; the lines that come meanwhile wait as well, as far as there is place."""
-        end = self._clock() + self._retry_seconds
-        while not self._stopping and (left := end - self._clock()) > 0:
+        end = time.monotonic() + _RETRY_SECONDS
+        while not self._stopping and (left := end - time.monotonic()) > 0:
             self._wake.wait(left)
             self._wake.clear()
         self._wake.set()
@@ -156,7 +147,7 @@ class LogFile:
         """Return the open file; another one if the path leads to another file."""
         if self._descriptor is not None:
             return self._descriptor
-        if self._file is not None and self._clock() >= self._next_check and not self._is_at_path():
+        if self._file is not None and time.monotonic() >= self._next_check and not self._is_at_path():
             self._close_file()
         if self._file is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY
@@ -169,7 +160,7 @@ class LogFile:
         return self._file
 
     def _is_at_path(self) -> bool:
-        self._next_check = self._clock() + self._check_seconds
+        self._next_check = time.monotonic() + _CHECK_SECONDS
         try:
             found = self._path.stat()
         except OSError:

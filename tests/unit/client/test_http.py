@@ -327,9 +327,11 @@ def test_an_invalid_url_is_refused(server: str) -> None:
     ],
     ids=["length", "chunked", "header", "gzip"],
 )
-async def test_a_response_that_is_too_long_is_not_read(answer: bytes) -> None:
+async def test_a_response_that_is_too_long_is_not_read(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("karmada_pyscheduler.client.http.MAX_RESPONSE", 1000)
     async with served() as (server, connections):
-        connections._max_response = 1000
         server.behaviours = [answer]
         with pytest.raises(OSError, match="the response is longer than 1000 bytes"):
             await request(connections)

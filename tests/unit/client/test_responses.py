@@ -160,10 +160,9 @@ async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
             await connection.request("PUT", PATH, body=body)
 
 
-async def test_a_response_that_is_too_long_is_an_error() -> None:
+async def test_a_response_that_is_too_long_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("karmada_pyscheduler.client.http.MAX_RESPONSE", 500)
     async with _answering(b'{"a":"' + b"x" * 1000 + b'"}') as connection:
-        transport: Any = connection._connections
-        transport._connections._max_response = 500
         with pytest.raises(ApiError, match="the response is longer than 500 bytes"):
             await connection.request("GET", PATH)
 

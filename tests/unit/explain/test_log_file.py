@@ -15,6 +15,12 @@ from karmada_pyscheduler.records.log_file import LogFile
 from tools.controlplane import wait_for
 
 
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_CHECK_SECONDS", 0.0)
+    monkeypatch.setattr(module, "_RETRY_SECONDS", 0.01)
+
+
 class Harness:
     """A decision log, and what it has counted."""
 
@@ -27,8 +33,6 @@ class Harness:
             name="decision log",
             on_lost=self._count,
             on_error=self._count_error,
-            check_seconds=0.0,
-            retry_seconds=0.01,
         )
 
     def _count(self, lines: int) -> None:

@@ -354,10 +354,14 @@ async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_pat
     found.annotation("propagationpolicy.karmada.io/name", HOSTILE)
     async with Site(tmp_path, clusters=clusters, bindings=[found]) as site:
         key = site.reader.state.contents.bindings[0].key
-        from karmada_advisor.web.pages import cluster_path, key_path
+        from karmada_advisor.web.pages import cluster_path, path_of
 
         paths = ["/", "/bindings", "/decisions", "/bindings?q=" + HOSTILE.replace("&", "%26")]
-        paths += [key_path(key), f"{key_path(key, '/why-not')}?cluster=m1", cluster_path(HOSTILE)]
+        paths += [
+            path_of(key.namespace, key.name),
+            f"{path_of(key.namespace, key.name, '/why-not')}?cluster=m1",
+            cluster_path(HOSTILE),
+        ]
         paths += [f"{cluster_path(HOSTILE)}/why-not", "/b/" + "%3Cscript%3E/x", "/clusters/%3Cscript%3E"]
         for path in paths:
             answer = await site.get(path)

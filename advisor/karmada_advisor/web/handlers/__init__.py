@@ -9,7 +9,7 @@ from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers.bindings import BindingHandlers
-from karmada_advisor.web.handlers.changes import ChangeHandlers
+from karmada_advisor.web.handlers.changes import WhatIfHandlers
 from karmada_advisor.web.handlers.decisions import DecisionHandlers
 from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
@@ -59,7 +59,7 @@ class Handlers:
         self._sessions = None if sessions is None else SessionHandlers(responder, sessions)
         self._answers = answers
         self._pages = pages
-        self._changes = ChangeHandlers(responder)
+        self._changes = WhatIfHandlers(responder)
         self._parts = (
             FleetHandlers(responder),
             BindingHandlers(responder),

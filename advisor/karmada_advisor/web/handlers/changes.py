@@ -38,7 +38,7 @@ _SHOWN_FIRST: Final = (
 )
 
 
-class ChangeHandlers(HandlerGroup):
+class WhatIfHandlers(HandlerGroup):
     """Plans of changes, and the losses of the fleet."""
 
     def routes(self) -> Routes:
