@@ -76,43 +76,34 @@ def explanation_of(question: ExplainQuestion) -> tuple[Explanation, Sequence[str
         if not found.name:
             raise NoAnswerError("name a binding")
         rules = rules_by(found.rules, question.process)
-        asked = replace(question, source=found.source, rules=rules, name=found.name)
-        return _of_objects(asked, found.view)
+        question = replace(question, source=found.source, rules=rules, name=found.name)
+        view = found.view
+        objects = _read(question)
+        print_errors((*objects.problems, *objects.warnings))
+        now = objects.at or datetime.now(UTC)
+        if (unknown := _unreadable(objects)) is not None:
+            return unknown, objects.problems
+        unclaimed = _unclaimed(objects)
+        if view is None and question.process is not None and unclaimed is None:
+            from karmada_advisor.fleet.process import read_process
+            from karmada_advisor.fleet.process_http import address_of
 
+            view = read_process(address_of(question.process), objects.find().key)
+        if question.capture:
+            _capture(question, objects, view, now)
+        if unclaimed is not None:
+            return unclaimed, objects.problems
+        with explaining(objects, question.rules, question.source.plane) as using, no_collection():
+            inputs = using.inputs_of(objects.find())
+            inputs = replace(inputs, process=view, now=now)
+            tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+            explanation = explain(inputs, source=objects.source, tense=tense)
+            manifest = objects.manifests[inputs.binding.key]
+            if question.remedies and may_be_cured(explanation.state, inputs.binding, manifest):
+                from karmada_advisor.whynot.remedies import with_remedies
 
-def _of_objects(question: ExplainQuestion, view: ProcessView | None) -> tuple[Explanation, Sequence[str]]:
-    """Read the objects and explain.
-
-    Args:
-        question: With the rules of a process or a capture.
-        view: What a process said; None if it has to be asked, or none is named.
-    """
-    objects = _read(question)
-    print_errors((*objects.problems, *objects.warnings))
-    now = objects.at or datetime.now(UTC)
-    if (unknown := _unreadable(objects)) is not None:
-        return unknown, objects.problems
-    unclaimed = _unclaimed(objects)
-    if view is None and question.process is not None and unclaimed is None:
-        from karmada_advisor.fleet.process import read_process
-        from karmada_advisor.fleet.process_http import address_of
-
-        view = read_process(address_of(question.process), objects.find().key)
-    if question.capture:
-        _capture(question, objects, view, now)
-    if unclaimed is not None:
-        return unclaimed, objects.problems
-    with explaining(objects, question.rules, question.source.plane) as using, no_collection():
-        inputs = using.inputs_of(objects.find())
-        inputs = replace(inputs, process=view, now=now)
-        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
-        explanation = explain(inputs, source=objects.source, tense=tense)
-        manifest = objects.manifests[inputs.binding.key]
-        if question.remedies and may_be_cured(explanation.state, inputs.binding, manifest):
-            from karmada_advisor.whynot.remedies import with_remedies
-
-            explanation = with_remedies(explanation, inputs, using, question.seconds)
-        return explanation, objects.problems
+                explanation = with_remedies(explanation, inputs, using, question.seconds)
+            return explanation, objects.problems
 
 
 def _read(question: ExplainQuestion) -> Fleet:

@@ -23,7 +23,8 @@ class BindingIndex:
         """Hold some bindings from the beginning, of which no two have the same key."""
         self.version = 0
         self._by_key: dict[BindingKey, IndexedBinding] = {}
-        self._all: list[IndexedBinding] = []
+        self.rows: list[IndexedBinding] = []
+        """All bindings, the worst first; not changed by readers."""
         self._by_namespace: dict[str, list[IndexedBinding]] = {}
         self._by_cluster: dict[str, list[IndexedBinding]] = {}
         self._by_group: dict[GroupKey, list[IndexedBinding]] = {}
@@ -38,7 +39,7 @@ class BindingIndex:
             self._by_time += _timed(row)
             self._count(row, 1)
         for found in (
-            self._all,
+            self.rows,
             *self._by_namespace.values(),
             *self._by_cluster.values(),
             *self._by_group.values(),
@@ -86,7 +87,7 @@ class BindingIndex:
         self._drop_empty(row)
 
     def _lists_of(self, row: IndexedBinding) -> list[list[IndexedBinding]]:
-        found = [self._all, self._by_namespace.setdefault(row.namespace, [])]
+        found = [self.rows, self._by_namespace.setdefault(row.namespace, [])]
         found += [self._by_cluster.setdefault(name, []) for name in row.clusters]
         if row.group is not None:
             found.append(self._by_group.setdefault(row.group, []))
@@ -115,11 +116,6 @@ class BindingIndex:
     def get(self, key: BindingKey) -> IndexedBinding | None:
         """Return a binding; None if there is none of this key."""
         return self._by_key.get(key)
-
-    @property
-    def rows(self) -> Sequence[IndexedBinding]:
-        """All bindings, the worst first."""
-        return self._all
 
     @property
     def namespaces(self) -> list[str]:
@@ -163,7 +159,7 @@ class BindingIndex:
             found = self.on(wanted.cluster)
             rest.append(wanted.namespace)
         else:
-            found = self.of_namespace(wanted.namespace) if wanted.namespace else self._all
+            found = self.of_namespace(wanted.namespace) if wanted.namespace else self.rows
         if wanted.state:
             found = _in_state(found, wanted.state)
         if text := wanted.text.lower():

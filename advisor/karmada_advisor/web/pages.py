@@ -13,7 +13,7 @@ from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from karmada_advisor.explain.amounts import counted, listed
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.model import StateName
 from karmada_advisor.views import explanation_tables, explanation_text, plan_words, state, why_not
@@ -134,7 +134,6 @@ def _environment(static_path: str) -> Environment:
         "placement": lambda targets, limit=6: style.fold([*map(str, targets)], limit=limit),
         "pair": lambda target: (target.name, target.replicas),
         "fold": lambda items, limit=5: style.fold(items, limit=limit),
-        "listed": listed,
         "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
     }
     environment.globals |= {
