@@ -28,12 +28,10 @@ class Versioned(Protocol):
     @property
     def uid(self) -> str:
         """The identity of this incarnation of the object."""
-        ...
 
     @property
     def resource_version(self) -> str:
         """The version, a decimal number."""
-        ...
 
 
 Key = TypeVar("Key", bound=Hashable)

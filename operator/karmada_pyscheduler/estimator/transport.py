@@ -55,19 +55,15 @@ class EstimatorChannel(Protocol):
 
     async def wait_while_ready(self) -> None:
         """Return when it is no longer connected."""
-        ...
 
     async def wait_ready(self, seconds: float, /) -> bool:
         """Wait until it is connected, at most some seconds; return whether it is."""
-        ...
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:
         """Call a method; see ``Connections.call``."""
-        ...
 
     async def close(self) -> None:
         """Close it; calls under way fail."""
-        ...
 
 
 class DialEstimator(Protocol):
@@ -77,7 +73,6 @@ class DialEstimator(Protocol):
         self, address: str, settings: EstimatorOptions, /, *, seconds: float, on_failure: Callable[[], None]
     ) -> EstimatorChannel:
         """Open a channel and wait until it is ready; see ``GrpcChannel.dial``."""
-        ...
 
 
 LOST_SECONDS: Final = 2.0

@@ -32,15 +32,12 @@ class ResultWriter(Protocol):
 
     def ensure_leading(self) -> None:
         """Raise NotLeadingError if another process may be the leader."""
-        ...
 
     async def write(self, binding: Binding, decision: Decision) -> TransactionResult:
         """Patch the binding, if the patch changes it. Raises ApiError, NotLeadingError or AbandonedError."""
-        ...
 
     async def read_back(self, binding: Binding, decision: Decision) -> Binding | None:
         """Read the binding and return it if it has the result, None otherwise. Raises ApiError."""
-        ...
 
 
 class BindingTransaction:

@@ -54,13 +54,11 @@ class ReplicaEstimator(Protocol):
         self, clusters: Sequence[Cluster], requirements: ReplicaRequirements | None, assumed: Assumed
     ) -> Sequence[int] | Awaitable[Sequence[int]]:
         """Return how many replicas each cluster can take; EstimationError makes all results invalid."""
-        ...
 
     def max_available_component_sets(
         self, clusters: Sequence[Cluster], components: Sequence[Component], namespace: str, assumed: Assumed
     ) -> Sequence[int] | Awaitable[Sequence[int]]:
         """Return how many sets of all components each cluster can take; EstimationError as above."""
-        ...
 
 
 class LocalEstimator(ReplicaEstimator, Protocol):
@@ -82,7 +80,6 @@ class LocalEstimator(ReplicaEstimator, Protocol):
         Returns:
             One number of at most 32 bits for each of these rows; NO_OPINION where there is none.
         """
-        ...
 
 
 class Estimators(NamedTuple):

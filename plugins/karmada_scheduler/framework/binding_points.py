@@ -58,7 +58,6 @@ class QueueSortPlugin(Plugin, Protocol):
 
         While the plugin is not called because of a timeout, the default order is used.
         """
-        ...
 
 
 @runtime_checkable
@@ -75,7 +74,6 @@ class SortKeyPlugin(QueueSortPlugin, Protocol):
         After an exception, a timeout or anything but numbers, ``QueuedBinding.default_rank`` is used for this binding. It should
         therefore begin as that does, if the plugin respects priorities.
         """
-        ...
 
 
 class PreEnqueueContext(Struct, frozen=True):
@@ -110,7 +108,6 @@ class PreEnqueuePlugin(Plugin, Protocol):
         next event, after ``retry_after`` seconds, and every five minutes; ``handle.activate`` enqueues it without a
         call. An error does not gate the binding: it is reported as SchedulerError.
         """
-        ...
 
 
 class BindContext(Struct, WorkloadAccess, frozen=True):
@@ -148,11 +145,9 @@ class ReservePlugin(Plugin, Protocol):
 
         Any other result than SUCCESS ends the attempt: a refusal as Unschedulable, an Error as SchedulerError.
         """
-        ...
 
     def unreserve(self, context: BindContext, /) -> None:
         """Undo ``reserve``. Must be harmless if it is called twice, or without ``reserve``."""
-        ...
 
 
 @runtime_checkable
@@ -166,7 +161,6 @@ class PermitPlugin(Plugin, Protocol):
         when all plugins that returned WAIT have allowed it. It is refused when the time of one of them is up (at most
         15 minutes), or when the binding or a target changes.
         """
-        ...
 
 
 @runtime_checkable
@@ -175,7 +169,6 @@ class PreBindPlugin(Plugin, Protocol):
 
     async def pre_bind(self, context: BindContext, /) -> Result:
         """Prepare. Any other result than SUCCESS and SKIP ends the attempt as SchedulerError."""
-        ...
 
 
 @runtime_checkable
@@ -188,7 +181,6 @@ class BindPlugin(Plugin, Protocol):
         The first plugin that does not return SKIP decides. A plugin that returns SUCCESS without ``context.patch`` must
         have written both; the scheduler then reads the binding and writes its status.
         """
-        ...
 
 
 @runtime_checkable
@@ -197,4 +189,3 @@ class PostBindPlugin(Plugin, Protocol):
 
     async def post_bind(self, context: BindContext, /) -> None:
         """Process the written decision. Exceptions are logged."""
-        ...

@@ -28,11 +28,9 @@ class Peers(Protocol):
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return all bindings of a group, in all namespaces, those of other schedulers included."""
-        ...
 
     def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return all bindings of a group, in all namespaces, those of other schedulers included."""
-        ...
 
 
 def no_workload(key: BindingKey) -> Workload | None:  # noqa: ARG001

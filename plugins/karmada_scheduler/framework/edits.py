@@ -332,4 +332,3 @@ class EditsPlugin(Plugin, Protocol):
         ``why-not`` tries them, alone and together with others, and shows only those that it has verified by deciding
         again. If it raises, there are none.
         """
-        ...

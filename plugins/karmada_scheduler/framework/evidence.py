@@ -62,7 +62,6 @@ class EventsPlugin(Plugin, Protocol):
         cluster in the last attempt, is enqueued by each of these changes; without ``events``, by those only that enqueue
         every unplaced binding. Changes of a cluster count if an affinity of the binding matches the cluster.
         """
-        ...
 
 
 class Evidence(Struct, frozen=True):
@@ -121,4 +120,3 @@ class EvidencePlugin(Plugin, Protocol):
         It is called by explanations only, also for clusters about which ``filter`` may not be called again. If it
         raises, the explanation has the reason of the result alone.
         """
-        ...

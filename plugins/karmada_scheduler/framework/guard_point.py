@@ -94,7 +94,6 @@ class ReconsiderPlugin(Plugin, Protocol):
         ``is_settled`` any more. The scheduler tries proposals about settled bindings only. The first plugin that proposes
         one counts. An error counts as None.
         """
-        ...
 
     def reconsider(self, context: ReconsiderContext, /) -> Result:
         """Return SUCCESS to have the decision written, or a refusal. Must be cheap; it may have side effects.
@@ -103,7 +102,6 @@ class ReconsiderPlugin(Plugin, Protocol):
         (``context.error``) nothing is written whatever it returns. After a refusal nothing is written either, and the
         condition stays as it is.
         """
-        ...
 
 
 @runtime_checkable
@@ -118,7 +116,6 @@ class StartTermPlugin(Plugin, Protocol):
         of the decision. Clusters are written before the name of their term: if a scheduler ends in between, this corrects
         the name. A name that is no affinity term of the binding counts as "". Must be cheap.
         """
-        ...
 
 
 GRACEFULLY: Final = "Gracefully"
@@ -217,7 +214,6 @@ class GuardPlugin(Plugin, Protocol):
         SchedulerError. ``explain`` and ``simulate`` call the plugin as well. Refused decisions are repeated after all other
         bindings.
         """
-        ...
 
 
 @runtime_checkable
@@ -231,4 +227,3 @@ class GuardObservationPlugin(Plugin, Protocol):
         ``status.schedulerObservedGeneration`` is not its generation. As long as they differ, Karmada ends a task by its
         grace period only. The plugin is called again when the status of the workload on a cluster changes.
         """
-        ...

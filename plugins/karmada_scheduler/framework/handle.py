@@ -39,11 +39,9 @@ class WaitingBinding(Protocol):
 
     def allow(self, plugin: str) -> None:
         """Allow the binding on behalf of a plugin. It continues when no plugin is ``pending``."""
-        ...
 
     def reject(self, plugin: str, reason: str) -> None:
         """Refuse the binding on behalf of a plugin."""
-        ...
 
 
 class Handle(Protocol):
@@ -52,15 +50,12 @@ class Handle(Protocol):
     @property
     def profile(self) -> str:
         """The scheduler name of the plugin's profile."""
-        ...
 
     def now(self) -> float:
         """Return the time in seconds since 1970. Tests can set it."""
-        ...
 
     def snapshot(self) -> Snapshot:
         """Return the current snapshot of all clusters."""
-        ...
 
     def bindings(self) -> Iterable[Binding]:
         """Return all ResourceBindings and ClusterResourceBindings, those of other schedulers included.
@@ -68,11 +63,9 @@ class Handle(Protocol):
         They are as the API server has them. A placement that is decided and not yet written is passed to
         ``add_binding`` (``PreFilterExtensions``).
         """
-        ...
 
     def binding(self, key: BindingKey) -> Binding | None:
         """Return a binding, None if it is unknown."""
-        ...
 
     def follow_bindings(self, follower: BindingFollower) -> None:
         """Call a method of the plugin, or of a part of it, after every change of a binding, until its object is gone.
@@ -80,11 +73,9 @@ class Handle(Protocol):
         So an index over all bindings costs no call of the plugin any time. The method is called on the event loop, outside of
         the plugin's timeout, for bindings of all schedulers. It must return within microseconds, and not raise.
         """
-        ...
 
     def follow_clusters(self, follower: ClusterFollower) -> None:
         """Call a method after every change of a cluster, as ``follow_bindings`` does."""
-        ...
 
     def workload(self, key: BindingKey) -> Workload | None:
         """Return the metadata of the workload of a binding as it is now, for plugins with ``needs_workload = True``.
@@ -97,19 +88,15 @@ class Handle(Protocol):
         Raises:
             UndeclaredWorkloadError: No plugin of this profile declares that it needs the workload.
         """
-        ...
 
     def activate(self, key: BindingKey) -> None:
         """Enqueue a binding at once, also if it is gated or waits for a retry."""
-        ...
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        ...
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record an Event on a binding and on its template."""
-        ...
 
 
 class KnownBindings(Protocol):

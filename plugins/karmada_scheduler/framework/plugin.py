@@ -39,4 +39,3 @@ class RunPlugin(Plugin, Protocol):
         traceback once. It shares the event loop with all decisions: each step between two waits may take
         ``pluginTimeoutSeconds``, and fails otherwise. ``simulate`` and ``karmada_scheduler.testing`` do not start it.
         """
-        ...

@@ -56,7 +56,6 @@ class PreFilterPlugin(Plugin, Protocol):
             UnschedulableAndUnresolvable: All clusters are refused at once. Both clear the placement; to keep it, refuse
             at Permit. Error: The attempt fails and the placement stays.
         """
-        ...
 
 
 PreFilterAnswer = Result | AbstractSet[str]
@@ -92,11 +91,9 @@ class PreFilterExtensions(Plugin, Protocol):
 
     def add_binding(self, context: PeerContext, /) -> Result:
         """Add ``context.peer`` on ``context.cluster``. A result other than SUCCESS makes the attempt fail."""
-        ...
 
     def remove_binding(self, context: PeerContext, /) -> Result:
         """Remove ``context.peer`` from ``context.cluster``. A result other than SUCCESS makes the attempt fail."""
-        ...
 
 
 class _ClusterContext(NamedTuple):
@@ -140,7 +137,6 @@ class FilterPlugin(Plugin, Protocol):
         the key. With ``filter_key_covers_current = True`` the key is also good for the other clusters: results then depend
         on it, on the cluster, and on whether the binding is on the cluster or evicted from it.
         """
-        ...
 
 
 class PostFilterContext(Struct, WorkloadAccess, frozen=True):
@@ -167,7 +163,6 @@ class PostFilterPlugin(Plugin, Protocol):
         binding is tried again after a delay, and does not wait for an event. The attempt fails in every case, with the
         reasons of the filters. Errors of PostFilter are only logged.
         """
-        ...
 
 
 class PreScoreContext(Struct, WorkloadAccess, frozen=True):
@@ -186,7 +181,6 @@ class PreScorePlugin(Plugin, Protocol):
 
         After SKIP the plugin's ``score`` is not called. Any other result than SKIP and SUCCESS makes the attempt fail.
         """
-        ...
 
 
 class ScoreContext(_ClusterContext):
@@ -204,7 +198,6 @@ class ScorePlugin(Plugin, Protocol):
 
         A plugin without ``normalize_score`` may have ``score_key(cycle)``, which has the meaning of ``filter_key``.
         """
-        ...
 
 
 class NormalizeScoreContext(Struct, WorkloadAccess, frozen=True):
@@ -226,7 +219,6 @@ class NormalizeScorePlugin(ScorePlugin, Protocol):
 
     def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:
         """Return the final scores in the same order, each 0 to 100."""
-        ...
 
 
 class SelectContext(Struct, WorkloadAccess, frozen=True):
@@ -252,7 +244,6 @@ class SelectPlugin(Plugin, Protocol):
         The first plugin that does not return SKIP decides. A refusal keeps the placement and is reported as
         Unschedulable, an Error as SchedulerError.
         """
-        ...
 
 
 SelectAnswer = Sequence[Candidate] | Result
@@ -280,7 +271,6 @@ class AssignPlugin(Plugin, Protocol):
         not be negative. If the placement divides replicas (type Divided), their sum must be the binding's replicas.
         A refusal keeps the placement and is reported as Unschedulable, an Error as SchedulerError.
         """
-        ...
 
 
 AssignAnswer = Mapping[str, int] | Sequence[TargetCluster] | Result

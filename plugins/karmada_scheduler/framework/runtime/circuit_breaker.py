@@ -40,11 +40,9 @@ class CircuitBreakerObserver(Protocol):
 
     def opened(self, plugin: str, now_open: int, /) -> None:
         """A breaker opened; ``now_open`` is the number of the plugin's open breakers, one per profile that has it."""
-        ...
 
     def closed(self, plugin: str, now_open: int, /) -> None:
         """A breaker closed, or its plugin is no longer in use."""
-        ...
 
 
 class _CircuitBreaker(Struct):

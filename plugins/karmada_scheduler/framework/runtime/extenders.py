@@ -51,19 +51,15 @@ class Extender(Protocol):
 
     def is_interested(self, binding: Binding) -> bool:
         """Return whether the extender is called for a binding."""
-        ...
 
     async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
         """Return which clusters can take the binding; ExtenderError if that fails."""
-        ...
 
     async def prioritize(self, cycle: Cycle, clusters: Sequence[Cluster]) -> Mapping[str, int]:
         """Return scores by cluster name, weight included; ExtenderError if that fails."""
-        ...
 
     async def bind(self, cycle: Cycle, targets: Sequence[TargetCluster]) -> None:
         """Let the extender write the decision; ExtenderError if that fails."""
-        ...
 
 
 async def filter_by_extenders(

@@ -30,15 +30,12 @@ class Observer(Protocol):
 
     def extension_point(self, point: str, code: Code, seconds: float, /) -> None:
         """All plugins of a point ran: Filter once per cluster, Score once per attempt."""
-        ...
 
     def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None:
         """One plugin ran: Filter and Score once per cluster."""
-        ...
 
     def step(self, step: str, seconds: float, /) -> None:
         """One step of the algorithm (Filter, Score, Select, AssignReplicas) ended, well or not."""
-        ...
 
 
 class PointTimer:

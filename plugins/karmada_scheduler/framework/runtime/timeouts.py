@@ -63,7 +63,6 @@ class CallTimeout(BlockTimeout, Protocol):
             share: The share.
             adds_up: Whether all blocks of the result have this time together.
         """
-        ...
 
 
 class NoTimeout(nullcontext[None]):
