@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from types import ModuleType
 
 import pytest
 
@@ -21,10 +22,15 @@ def page() -> str:
     return plugin_reference.rendered()
 
 
+def exported(package: ModuleType) -> set[str]:
+    found = {name for name, value in vars(package).items() if not isinstance(value, ModuleType)}
+    return {name for name in found if not name.startswith("_")}
+
+
 def test_the_page_has_everything_that_authors_can_import(page: str) -> None:
     headings = set(re.findall(r"^### (\w+)", page, flags=re.MULTILINE))
-    assert set(framework.__all__) - headings == NOT_FOR_AUTHORS
-    assert set(karmada_scheduler.testing.__all__) - headings == {"SERVED_APIS", "Call"}
+    assert exported(framework) - headings == NOT_FOR_AUTHORS
+    assert exported(karmada_scheduler.testing) - headings == {"SERVED_APIS", "Call"}
 
 
 def test_every_link_of_the_page_has_its_heading(page: str) -> None:

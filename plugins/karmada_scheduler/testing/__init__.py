@@ -14,36 +14,26 @@ the builder and return it, so tests that share a builder should get it from a fu
 No control plane is needed.
 """
 
-from karmada_scheduler.testing.bindings import BindingBuilder, binding
-from karmada_scheduler.testing.clusters import SERVED_APIS, ClusterBuilder, cluster
-from karmada_scheduler.testing.decisions import Group, decide, filter_context, placed, score_context, snapshot
-from karmada_scheduler.testing.handles import FakeHandle, Recorded
-from karmada_scheduler.testing.runs import Circumstances, Run, schedule, scheduling
-from karmada_scheduler.testing.setups import framework, gates, make, profiles
-from karmada_scheduler.testing.trace import Call, Step
-
-__all__ = [
-    "SERVED_APIS",
-    "BindingBuilder",
-    "Call",
-    "Circumstances",
-    "ClusterBuilder",
-    "FakeHandle",
-    "Group",
-    "Recorded",
-    "Run",
-    "Step",
-    "binding",
-    "cluster",
-    "decide",
-    "filter_context",
-    "framework",
-    "gates",
-    "make",
-    "placed",
-    "profiles",
-    "schedule",
-    "scheduling",
-    "score_context",
-    "snapshot",
-]
+from karmada_scheduler.testing.bindings import BindingBuilder as BindingBuilder
+from karmada_scheduler.testing.bindings import binding as binding
+from karmada_scheduler.testing.clusters import SERVED_APIS as SERVED_APIS
+from karmada_scheduler.testing.clusters import ClusterBuilder as ClusterBuilder
+from karmada_scheduler.testing.clusters import cluster as cluster
+from karmada_scheduler.testing.decisions import Group as Group
+from karmada_scheduler.testing.decisions import decide as decide
+from karmada_scheduler.testing.decisions import filter_context as filter_context
+from karmada_scheduler.testing.decisions import placed as placed
+from karmada_scheduler.testing.decisions import score_context as score_context
+from karmada_scheduler.testing.decisions import snapshot as snapshot
+from karmada_scheduler.testing.handles import FakeHandle as FakeHandle
+from karmada_scheduler.testing.handles import Recorded as Recorded
+from karmada_scheduler.testing.runs import Circumstances as Circumstances
+from karmada_scheduler.testing.runs import Run as Run
+from karmada_scheduler.testing.runs import schedule as schedule
+from karmada_scheduler.testing.runs import scheduling as scheduling
+from karmada_scheduler.testing.setups import framework as framework
+from karmada_scheduler.testing.setups import gates as gates
+from karmada_scheduler.testing.setups import make as make
+from karmada_scheduler.testing.setups import profiles as profiles
+from karmada_scheduler.testing.trace import Call as Call
+from karmada_scheduler.testing.trace import Step as Step
