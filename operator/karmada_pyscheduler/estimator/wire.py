@@ -11,9 +11,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from google.protobuf.json_format import ParseDict, ParseError
+
 from karmada_pyscheduler.estimator.pb import DecodeError
 from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
+from karmada_scheduler.api.manifest import read_optional_mapping
 from karmada_scheduler.api.quantity import BINARY_SI, DECIMAL_EXPONENT, Quantity
 
 SERVICE: Final = "github.com.karmada_io.karmada.pkg.estimator.service.Estimator"
@@ -136,52 +139,19 @@ def _requirements(requirements: ReplicaRequirements) -> dict[str, Any]:
     if requirements.node_claim is not None:
         try:
             fields["node_claim"] = _node_claim(requirements.node_claim)
-        except (TypeError, AttributeError, ValueError) as error:
+        except ParseError as error:
             raise ValueError(f"nodeClaim: {error}") from error
     return fields
 
 
 def _node_claim(claim: Mapping[str, Any]) -> pb.NodeClaim:
-    affinity = claim.get("hardNodeAffinity")
-    selector = None if affinity is None else _node_selector(affinity)
-    tolerations = [_toleration(each) for each in claim.get("tolerations") or ()]
-    return pb.NodeClaim(
-        node_affinity=selector,
-        node_affinity_bytes=b"" if selector is None else selector.SerializeToString(),
-        node_selector=claim.get("nodeSelector") or {},
-        tolerations=tolerations,
-        tolerations_bytes=[each.SerializeToString() for each in tolerations],
-    )
-
-
-def _node_selector(affinity: Mapping[str, Any]) -> pb.NodeSelector:
-    return pb.NodeSelector(
-        node_selector_terms=[
-            pb.NodeSelectorTerm(
-                match_expressions=[_expression(each) for each in term.get("matchExpressions") or ()],
-                match_fields=[_expression(each) for each in term.get("matchFields") or ()],
-            )
-            for term in affinity.get("nodeSelectorTerms") or ()
-        ]
-    )
-
-
-def _expression(expression: Mapping[str, Any]) -> pb.NodeSelectorRequirement:
-    return pb.NodeSelectorRequirement(
-        key=expression.get("key"),
-        operator=expression.get("operator"),
-        values=expression.get("values") or (),
-    )
-
-
-def _toleration(toleration: Mapping[str, Any]) -> pb.Toleration:
-    return pb.Toleration(
-        key=toleration.get("key"),
-        operator=toleration.get("operator"),
-        value=toleration.get("value"),
-        effect=toleration.get("effect"),
-        toleration_seconds=toleration.get("tolerationSeconds"),
-    )
+    fields = {name: claim.get(name) for name in ("nodeSelector", "tolerations")}
+    fields["nodeAffinity"] = read_optional_mapping(claim, "hardNodeAffinity", "nodeClaim")
+    found: pb.NodeClaim = ParseDict(fields, pb.NodeClaim(), ignore_unknown_fields=True)
+    if found.HasField("node_affinity"):
+        found.node_affinity_bytes = found.node_affinity.SerializeToString()
+    found.tolerations_bytes.extend(each.SerializeToString() for each in found.tolerations)
+    return found
 
 
 def written(amount: Quantity) -> str:
