@@ -37,12 +37,15 @@ class WatchSettings(kopf.OperatorSettings):
 
 
 def watch_settings(events: Callable[[str], AsyncGenerator[Event, None]]) -> WatchSettings:
-    """Return settings that switch off everything but handlers of these events."""
+    """Return settings that switch off everything but handlers of these events.
+
+    Of several storages, there are none: our handlers have no progress, and removing it from objects takes CPU time.
+    """
     settings = WatchSettings(events=events)
     settings.scanning.disabled = True
     settings.posting.enabled = False
-    settings.persistence.diffbase_storage = _NoDiffBase()
-    settings.persistence.progress_storage = _NoProgress()
+    settings.persistence.diffbase_storage = _NoDiffBase([])
+    settings.persistence.progress_storage = kopf.MultiProgressStorage([])
     settings.networking.error_backoffs = _DISCOVERY_BACKOFFS
     settings.process.ultimate_exiting_timeout = None
     return settings
@@ -55,36 +58,11 @@ class NoMemories(kopf_inventory.ResourceMemories):
         return await super().recall(*args, **{**rest, "ephemeral": True})
 
 
-class _NoProgress(kopf.ProgressStorage):
-    """Stores no progress: our handlers have none, and removing it from every object takes CPU time."""
-
-    def fetch(self, **_: Any) -> None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        return None
-
-    def purge(self, **_: Any) -> None:
-        return None
-
-    def touch(self, **_: Any) -> None:
-        return None
-
-    def clear(self, *, essence: kopf.BodyEssence) -> kopf.BodyEssence:
-        return essence
-
-
-class _NoDiffBase(kopf.DiffBaseStorage):
-    """Stores no last-handled state: our handlers use no differences, and computing them takes CPU time."""
+class _NoDiffBase(kopf.MultiDiffBaseStorage):
+    """Builds no last-handled state: our handlers use no differences, and computing them takes CPU time."""
 
     def build(self, **_: Any) -> kopf.BodyEssence:
         return kopf.BodyEssence({})
-
-    def fetch(self, **_: Any) -> kopf.BodyEssence | None:
-        return None
-
-    def store(self, **_: Any) -> None:
-        return None
 
 
 _watcher = queueing.watcher
