@@ -20,6 +20,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.matching import is_subdomain
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import TokenBucket
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -41,14 +42,11 @@ _REMIND_SECONDS: Final = 60.0
 Sleep = Callable[[float], Awaitable[None]]
 
 
-class _Read:
+class _Read(Struct):
     """A cluster to read; ``failures`` are the failed attempts in a row."""
 
-    __slots__ = ("failures", "name")
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.failures = 0
+    name: str
+    failures: int = 0
 
 
 class ClusterReads:

@@ -28,6 +28,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +152,7 @@ class ClusterReconciler:
             self._metrics.taken(now - added)
         # Statuses of clusters change all the time, so a scan for plugins tests those only that wait.
         keys = self._bindings.keys() if self._pending.concern_all else list(self._refused.waiting)
-        scan = _BindingScan(self._pending, keys, now, len(self._added))
+        scan = _BindingScan(self._pending, iter(keys), now, len(self._added))
         self._pending, self._added = ClusterChanges(), []
         return scan
 
@@ -182,14 +183,11 @@ class ClusterReconciler:
         return [] if scan is None else [self._clock() - scan.started] * min(scan.versions, 1)
 
 
-class _BindingScan:
+class _BindingScan(Struct):
     """One scan of all bindings."""
 
-    def __init__(
-        self, changes: ClusterChanges, keys: list[BindingKey], started: float, versions: int
-    ) -> None:
-        self.changes = changes
-        self.keys: Iterator[BindingKey] = iter(keys)
-        self.started = started
-        self.versions = versions
-        self.enqueued = 0
+    changes: ClusterChanges
+    keys: Iterator[BindingKey]
+    started: float
+    versions: int
+    enqueued: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import TypeVar
 
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
@@ -12,6 +12,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings, WaitingBindingView
+from karmada_scheduler.structs import Struct
 
 __timeout_shield__ = True
 
@@ -21,34 +22,24 @@ Record = Callable[[Binding, bool, str, str], None]
 """Takes a binding, whether it is a warning, the reason and the text."""
 
 
-class HandleBackend:
-    """The shared part of the handles of all profiles."""
+class HandleBackend(Struct, kw_only=True):
+    """The shared part of the handles of all profiles; ``activate`` and ``record`` do nothing before ``lead``.
 
-    def __init__(
-        self,
-        *,
-        bindings: BindingCache,
-        clusters: ClusterCache,
-        waiting: WaitingBindings,
-        now: Callable[[], float],
-        stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None,
-    ) -> None:
-        """Take what handles show; ``activate`` and ``record`` do nothing before ``lead``.
+    Attributes:
+        bindings: All bindings.
+        clusters: All clusters.
+        waiting: The bindings that wait at Permit.
+        now: Returns the seconds since 1970.
+        stored_workload: Returns the workload of a binding for the plugins of a profile, by its scheduler name.
+    """
 
-        Args:
-            bindings: All bindings.
-            clusters: All clusters.
-            waiting: The bindings that wait at Permit.
-            now: Returns the seconds since 1970.
-            stored_workload: Returns the workload of a binding for the plugins of a profile, by its scheduler name.
-        """
-        self.bindings: Final = bindings
-        self.clusters: Final = clusters
-        self.waiting: Final = waiting
-        self.now: Final = now
-        self.stored_workload: Final = stored_workload
-        self.activate: Callable[[BindingKey], None] = lambda _key: None
-        self.record: Record = lambda *_: None
+    bindings: BindingCache
+    clusters: ClusterCache
+    waiting: WaitingBindings
+    now: Callable[[], float]
+    stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None
+    activate: Callable[[BindingKey], None] = lambda _key: None
+    record: Record = lambda *_: None
 
     def lead(self, activate: Callable[[BindingKey], None], record: Record) -> None:
         """Let plugins activate bindings and record Events from now on: this process leads."""

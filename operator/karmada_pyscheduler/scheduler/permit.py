@@ -17,13 +17,8 @@ class Permit:
     """Makes bindings wait, and gives up those that are outdated."""
 
     def __init__(self, state: SchedulerState, cycle: BindingCycle) -> None:
-        self._waiting = state.waiting
-        self._bindings = state.bindings
-        self._clusters = state.clusters
+        self._state = state
         self._cycle = cycle
-        self._names = state.profiles.names
-        self._metrics = state.metrics.plugins
-        self._clock = state.clock
 
     async def wait(
         self, attempt: Attempt, transaction: BindingTransaction, waits: Mapping[str, Result]
@@ -43,14 +38,14 @@ class Permit:
         binding = transaction.binding
         clusters = frozenset(target.name for target in transaction.targets or ())
         timeouts = {plugin: result.timeout for plugin, result in waits.items()}
-        gauges = [self._metrics.permit_waiting.labels(plugin) for plugin in waits]
+        gauges = [self._state.metrics.plugins.permit_waiting.labels(plugin) for plugin in waits]
         self._cycle.record_waiting(binding, waits)
         async with attempt.without_slot():
-            started, label = self._clock(), "abandoned"
+            started, label = self._state.clock(), "abandoned"
             for gauge in gauges:
                 gauge.inc()
             try:
-                result = await self._waiting.wait(
+                result = await self._state.waiting.wait(
                     binding,
                     clusters,
                     timeouts,
@@ -61,7 +56,7 @@ class Permit:
             finally:
                 for gauge in gauges:
                     gauge.dec()
-                self._metrics.permit_wait.labels(label).observe(self._clock() - started)
+                self._state.metrics.plugins.permit_wait.labels(label).observe(self._state.clock() - started)
         return result
 
     def _abandon_outdated(self, key: BindingKey, clusters: frozenset[str]) -> None:
@@ -69,10 +64,12 @@ class Permit:
 
         The event handlers report later changes.
         """
-        self._waiting.abandon_outdated(key, self._bindings.get(key), is_still_assigned=self._is_assigned)
+        self._state.waiting.abandon_outdated(
+            key, self._state.bindings.get(key), is_still_assigned=self._is_assigned
+        )
         for name in clusters:
-            if self._clusters.is_gone(name):
-                self._waiting.abandon_for_cluster(name)
+            if self._state.clusters.is_gone(name):
+                self._state.waiting.abandon_for_cluster(name)
 
     def _is_assigned(self, binding: Binding) -> bool:
-        return requeue_rules.is_assigned_to(binding, self._names)
+        return requeue_rules.is_assigned_to(binding, self._state.profiles.names)

@@ -14,7 +14,7 @@ from karmada_pyscheduler.informer.workloads.metadata_reflector import Dependenci
 from karmada_pyscheduler.informer.workloads.metadata_store import MetadataStore, Missing, Name, State
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 PATIENCE_SECONDS: Final = 5.0
 """How long a binding waits for the metadata of its workload."""
@@ -48,7 +48,7 @@ def _reference(binding: Binding) -> _Reference:
     return _Reference(kind, (resource.namespace, resource.name), resource.uid)
 
 
-class _Kind:
+class _Kind(Struct):
     """A kind of workload that bindings name.
 
     Attributes:
@@ -56,9 +56,8 @@ class _Kind:
         bindings: The bindings that name an object, by the object's name.
     """
 
-    def __init__(self, reflector: MetadataReflector) -> None:
-        self.reflector = reflector
-        self.bindings: dict[Name, dict[BindingKey, None]] = {}
+    reflector: MetadataReflector
+    bindings: dict[Name, dict[BindingKey, None]] = field(default_factory=dict)
 
 
 class WorkloadInformer:

@@ -56,7 +56,7 @@ class Dependencies(Struct, frozen=True, kw_only=True):
     reads: asyncio.Semaphore
 
 
-class PendingGet:
+class PendingGet(Struct):
     """A single object that is being read.
 
     Attributes:
@@ -65,11 +65,10 @@ class PendingGet:
         last_error: The error of the last attempt.
     """
 
-    def __init__(self, started: float) -> None:
-        self.started = started
-        self.problem = ""
-        self.last_error = ""
-        self.task: asyncio.Task[None] | None = None
+    started: float
+    problem: str = ""
+    last_error: str = ""
+    task: asyncio.Task[None] | None = None
 
     def cancel(self) -> None:
         """Stop to read it."""
