@@ -48,13 +48,11 @@ class BindingBuilder(ObjectBuilder):
 
     def resource(self, api_version: str, kind: str, *, uid: str = "") -> Self:
         """Set apiVersion, kind and uid of the resource template."""
-        self._spec["resource"] |= {"apiVersion": api_version, "kind": kind, "uid": uid}
-        return self
+        return self._set(self._spec["resource"], apiVersion=api_version, kind=kind, uid=uid)
 
     def uid(self, uid: str) -> Self:
         """Set the uid of the resource template; its parity decides ties."""
-        self._spec["resource"]["uid"] = uid
-        return self
+        return self._set(self._spec["resource"], uid=uid)
 
     def replicas(self, count: int, **request: object) -> Self:
         """Set the replicas, and what each one requests, if anything: ``replicas(2, cpu=1, memory="1Gi")``."""
@@ -64,31 +62,27 @@ class BindingBuilder(ObjectBuilder):
     def request(self, amounts: Mapping[str, object]) -> Self:
         """Set what each replica requests, with resource names that are no Python names."""
         requirements = self._spec.setdefault("replicaRequirements", {})
-        requirements["resourceRequest"] = quantities(amounts)
-        return self
+        return self._set(requirements, resourceRequest=quantities(amounts))
 
     def component(self, name: str, replicas: int, **request: object) -> Self:
         """Add a pod template."""
         component: dict[str, Any] = {"name": name, "replicas": replicas}
         if request:
             component["replicaRequirements"] = {"resourceRequest": quantities(request)}
-        self._spec.setdefault("components", []).append(component)
-        return self
+        return self._add(self._spec, "components", component)
 
     def groups(self, *, affinity: str = "", anti_affinity: str = "") -> Self:
         """Join workload affinity groups."""
-        self._spec["workloadAffinityGroups"] = {"affinityGroup": affinity, "antiAffinityGroup": anti_affinity}
-        return self
+        groups = {"affinityGroup": affinity, "antiAffinityGroup": anti_affinity}
+        return self._set(self._spec, workloadAffinityGroups=groups)
 
     def priority_class(self, name: str) -> Self:
         """Set the priority class of the pods."""
-        self._spec.setdefault("replicaRequirements", {})["priorityClassName"] = name
-        return self
+        return self._set(self._spec.setdefault("replicaRequirements", {}), priorityClassName=name)
 
     def node_claim(self, **claim: Any) -> Self:
         """Set which nodes the pods need, with the fields of the API: ``node_claim(nodeSelector={"disk": "ssd"})``."""
-        self._spec.setdefault("replicaRequirements", {})["nodeClaim"] = claim
-        return self
+        return self._set(self._spec.setdefault("replicaRequirements", {}), nodeClaim=claim)
 
     def workload(
         self,
@@ -130,8 +124,7 @@ class BindingBuilder(ObjectBuilder):
         """Set its clusters, by name or with replicas: ``on("m1", "m2")``, ``on(m1=3)``."""
         targets: list[dict[str, Any]] = [{"name": name} for name in names]
         targets += [{"name": name, "replicas": count} for name, count in replicas.items()]
-        self._spec["clusters"] = targets
-        return self
+        return self._set(self._spec, clusters=targets)
 
     def evicted_from(self, *names: str) -> Self:
         """Add eviction tasks."""
@@ -143,8 +136,7 @@ class BindingBuilder(ObjectBuilder):
 
     def observing(self, affinity_name: str) -> Self:
         """Set the affinity term in use."""
-        self._status["schedulerObservingAffinityName"] = affinity_name
-        return self
+        return self._set(self._status, schedulerObservingAffinityName=affinity_name)
 
     def applied(self, placement: Mapping[str, Any] | str | None = None) -> Self:
         """Set the annotation of the applied placement; without argument, to the current placement."""
@@ -163,20 +155,17 @@ class BindingBuilder(ObjectBuilder):
 
     def last_scheduled(self, moment: str) -> Self:
         """Set the time of the last schedule."""
-        self._status["lastScheduledTime"] = moment
-        return self
+        return self._set(self._status, lastScheduledTime=moment)
 
     def reschedule_triggered(self, moment: str) -> Self:
         """Set the time at which a reschedule was requested."""
-        self._spec["rescheduleTriggeredAt"] = moment
-        return self
+        return self._set(self._spec, rescheduleTriggeredAt=moment)
 
     # --- its placement ---
 
     def placement(self, placement: Mapping[str, Any] | None) -> Self:
         """Replace the placement."""
-        self._spec["placement"] = None if placement is None else dict(placement)
-        return self
+        return self._set(self._spec, placement=None if placement is None else dict(placement))
 
     def names(self, *names: str) -> Self:
         """Set the single affinity to these clusters."""
@@ -184,8 +173,7 @@ class BindingBuilder(ObjectBuilder):
 
     def affinity(self, **affinity: Any) -> Self:
         """Set the single affinity, with the fields of the API: ``affinity(exclude=["m1"])``."""
-        self._spec["placement"]["clusterAffinity"] = affinity
-        return self
+        return self._set(self._spec["placement"], clusterAffinity=affinity)
 
     def term(self, name: str, *names: str, overflow: Sequence[Sequence[str]] | None = None) -> Self:
         """Add an affinity term of these clusters; ``overflow`` has the clusters of each overflow affinity."""
@@ -195,19 +183,16 @@ class BindingBuilder(ObjectBuilder):
                 {"affinityName": f"{name}-{index}", "clusterNames": list(tier)}
                 for index, tier in enumerate(overflow)
             ]
-        self._spec["placement"].setdefault("clusterAffinities", []).append(term)
-        return self
+        return self._add(self._spec["placement"], "clusterAffinities", term)
 
     def tolerates(self, **toleration: object) -> Self:
         """Add a toleration, with the fields of the API."""
-        self._spec["placement"].setdefault("clusterTolerations", []).append(toleration)
-        return self
+        return self._add(self._spec["placement"], "clusterTolerations", toleration)
 
     def spread(self, field: str, at_least: int = 0, at_most: int = 0) -> Self:
         """Add a spread constraint."""
         constraint = {"spreadByField": field, "minGroups": at_least, "maxGroups": at_most}
-        self._spec["placement"].setdefault("spreadConstraints", []).append(constraint)
-        return self
+        return self._add(self._spec["placement"], "spreadConstraints", constraint)
 
     def duplicated(self) -> Self:
         """Assign all replicas to every cluster."""
@@ -237,8 +222,7 @@ class BindingBuilder(ObjectBuilder):
         )
 
     def _strategy(self, **strategy: Any) -> Self:
-        self._spec["placement"]["replicaScheduling"] = strategy
-        return self
+        return self._set(self._spec["placement"], replicaScheduling=strategy)
 
     def workload_affinity(self, *, affinity: str | None = None, anti_affinity: str | None = None) -> Self:
         """Set the label keys of the workload affinity and anti-affinity groups."""
@@ -252,8 +236,7 @@ class BindingBuilder(ObjectBuilder):
 
     def annotations(self, **annotations: str) -> Self:
         """Add annotations, whose keys are Python names, to the binding; see ``workload`` for those of the workload."""
-        self._metadata["annotations"] |= annotations
-        return self
+        return self._set(self._metadata["annotations"], **annotations)
 
     def annotation(self, key: str, value: str = "") -> Self:
         """Add an annotation."""
@@ -262,43 +245,35 @@ class BindingBuilder(ObjectBuilder):
 
     def binding_uid(self, uid: str) -> Self:
         """Set the uid of the binding itself."""
-        self._metadata["uid"] = uid
-        return self
+        return self._set(self._metadata, uid=uid)
 
     def created(self, moment: str) -> Self:
         """Set the time of its creation, in the format of the API: ``2026-01-31T13:00:00Z``."""
-        self._metadata["creationTimestamp"] = moment
-        return self
+        return self._set(self._metadata, creationTimestamp=moment)
 
     def priority(self, priority: int) -> Self:
         """Set ``spec.schedulePriority.priority``; PrioritySort orders the queue by it."""
-        self._spec["schedulePriority"] = {"priority": priority}
-        return self
+        return self._set(self._spec, schedulePriority={"priority": priority})
 
     def suspended(self) -> Self:
         """Suspend its scheduling."""
-        self._spec["suspension"] = {"scheduling": True}
-        return self
+        return self._set(self._spec, suspension={"scheduling": True})
 
     def purge_mode(self, mode: str) -> Self:
         """Set ``spec.failover.cluster.purgeMode``: what becomes of the workload on a cluster that fails."""
-        self._spec["failover"] = {"cluster": {"purgeMode": mode}}
-        return self
+        return self._set(self._spec, failover={"cluster": {"purgeMode": mode}})
 
     def condition(self, **condition: str) -> Self:
         """Add a condition."""
-        self._status.setdefault("conditions", []).append(condition)
-        return self
+        return self._add(self._status, "conditions", condition)
 
     def observed_generation(self, generation: int) -> Self:
         """Set the generation that the scheduler observed."""
-        self._status["schedulerObservedGeneration"] = generation
-        return self
+        return self._set(self._status, schedulerObservedGeneration=generation)
 
     def scheduler(self, name: str) -> Self:
         """Set the scheduler's name."""
-        self._spec["schedulerName"] = name
-        return self
+        return self._set(self._spec, schedulerName=name)
 
     def build(self) -> Binding:
         """Return the binding."""

@@ -32,10 +32,17 @@ class ObjectBuilder:
     _spec: dict[str, Any]
     _status: dict[str, Any]
 
+    def _set(self, part: dict[str, Any], /, **fields: Any) -> Self:
+        part.update(fields)
+        return self
+
+    def _add(self, part: dict[str, Any], name: str, item: object) -> Self:
+        part.setdefault(name, []).append(item)
+        return self
+
     def labels(self, **labels: str) -> Self:
         """Add labels whose keys are Python names."""
-        self._metadata["labels"] |= labels
-        return self
+        return self._set(self._metadata["labels"], **labels)
 
     def label(self, key: str, value: str = "") -> Self:
         """Add a label."""
@@ -44,18 +51,15 @@ class ObjectBuilder:
 
     def generation(self, generation: int) -> Self:
         """Set the generation."""
-        self._metadata["generation"] = generation
-        return self
+        return self._set(self._metadata, generation=generation)
 
     def resource_version(self, version: str) -> Self:
         """Set the resourceVersion."""
-        self._metadata["resourceVersion"] = version
-        return self
+        return self._set(self._metadata, resourceVersion=version)
 
     def deleting(self) -> Self:
         """Mark it as being deleted."""
-        self._metadata["deletionTimestamp"] = "2026-01-01T00:00:00Z"
-        return self
+        return self._set(self._metadata, deletionTimestamp="2026-01-01T00:00:00Z")
 
     def manifest(self) -> dict[str, Any]:
         """Return what the API server would send."""
@@ -85,26 +89,22 @@ class ClusterBuilder(ObjectBuilder):
 
     def provider(self, name: str) -> Self:
         """Set the provider."""
-        self._spec["provider"] = name
-        return self
+        return self._set(self._spec, provider=name)
 
     def region(self, name: str) -> Self:
         """Set the region."""
-        self._spec["region"] = name
-        return self
+        return self._set(self._spec, region=name)
 
     def zones(self, *names: str) -> Self:
         """Set the zones."""
-        self._spec["zones"] = list(names)
-        return self
+        return self._set(self._spec, zones=list(names))
 
     def taint(self, written: str) -> Self:
         """Add a taint as kubectl writes it: ``key=value:effect`` or ``key:effect``."""
         left, _, effect = written.partition(":")
         key, _, value = left.partition("=")
         taint = {"key": key, "value": value, "effect": effect}
-        self._spec.setdefault("taints", []).append({name: text for name, text in taint.items() if text})
-        return self
+        return self._add(self._spec, "taints", {name: text for name, text in taint.items() if text})
 
     def serves(self, kinds_by_version: Mapping[str, Sequence[str]], *, complete: bool = True) -> Self:
         """Replace the list of APIs."""
@@ -120,24 +120,19 @@ class ClusterBuilder(ObjectBuilder):
     def capacity(self, *, pods: object = 1000, **amounts: object) -> Self:
         """Set the allocatable amounts, with none allocated: ``capacity(cpu=4, memory="8Gi")``."""
         allocatable = {"pods": str(pods)} | quantities(amounts)
-        self._status["resourceSummary"] = {"allocatable": allocatable}
-        return self
+        return self._set(self._status, resourceSummary={"allocatable": allocatable})
 
     def allocatable(self, amounts: Mapping[str, object]) -> Self:
         """Replace the allocatable amounts."""
-        return self._summary("allocatable", amounts)
+        return self._set(self._status["resourceSummary"], allocatable=quantities(amounts))
 
     def allocated(self, amounts: Mapping[str, object]) -> Self:
         """Replace the allocated amounts."""
-        return self._summary("allocated", amounts)
+        return self._set(self._status["resourceSummary"], allocated=quantities(amounts))
 
     def allocating(self, amounts: Mapping[str, object]) -> Self:
         """Replace the amounts that pending pods request."""
-        return self._summary("allocating", amounts)
-
-    def _summary(self, part: str, amounts: Mapping[str, object]) -> Self:
-        self._status["resourceSummary"][part] = quantities(amounts)
-        return self
+        return self._set(self._status["resourceSummary"], allocating=quantities(amounts))
 
     def without_summary(self) -> Self:
         """Remove the resource summary, as before the first report of the status collector."""
@@ -152,25 +147,21 @@ class ClusterBuilder(ObjectBuilder):
 
     def nodes(self, grade: int, count: int) -> Self:
         """Add the number of nodes of a grade."""
-        summary = self._status["resourceSummary"]
-        summary.setdefault("allocatableModelings", []).append({"grade": grade, "count": count})
-        return self
+        nodes = {"grade": grade, "count": count}
+        return self._add(self._status["resourceSummary"], "allocatableModelings", nodes)
 
     def condition(self, type_: str, status: str = "True") -> Self:
         """Set a condition: ``condition("Ready", "False")``."""
         others = [each for each in self._status["conditions"] if each["type"] != type_]
-        self._status["conditions"] = [*others, {"type": type_, "status": status}]
-        return self
+        return self._set(self._status, conditions=[*others, {"type": type_, "status": status}])
 
     def sync_mode(self, mode: str) -> Self:
         """Set ``Push`` (the default) or ``Pull``."""
-        self._spec["syncMode"] = mode
-        return self
+        return self._set(self._spec, syncMode=mode)
 
     def uid(self, uid: str) -> Self:
         """Set the uid."""
-        self._metadata["uid"] = uid
-        return self
+        return self._set(self._metadata, uid=uid)
 
     def build(self) -> Cluster:
         """Return the cluster."""
