@@ -9,8 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping, Sized
 from functools import lru_cache, wraps
+from operator import itemgetter
 from typing import Final, Generic, Protocol, TypeVar
 
+from karmada_scheduler.structs import Struct
+
+T = TypeVar("T")
 Result = TypeVar("Result")
 
 
@@ -24,6 +28,53 @@ MEBI: Final = 1 << 20
 
 MAX_BYTES: Final = "max_bytes"
 """The attribute of a function with a cache that has the limit of its contents in bytes."""
+
+
+class _Entry(Struct, Generic[T]):
+    value: T
+    used: int
+    size: int
+
+
+class LRUCache(Generic[T]):
+    """An LRU cache that also drops values that have not been used for some time."""
+
+    def __init__(self, *, size_of: Callable[[T], int] = lambda _: 1) -> None:
+        """Start empty; ``size_of`` returns the size of a new value."""
+        self._values: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
+        self._size_of = size_of
+        self._size = 0
+
+    def __len__(self) -> int:
+        """The number of values."""
+        return len(self._values)
+
+    def get(self, key: Hashable, make: Callable[[], T], *, max_size: int, now: int = 0, since: int = 0) -> T:
+        """Return the value of a key, a new one if there is none.
+
+        Args:
+            key: The key.
+            make: Returns a new value.
+            max_size: The size of all values together; a larger value is not cached.
+            now: The current time on any scale that does not run backwards.
+            since: Values that were last used before this are dropped.
+        """
+        values = self._values
+        found = values.get(key)
+        if found is None:
+            value = make()
+            size = self._size_of(value)
+            if size > max_size:
+                return value
+            found = values[key] = _Entry(value, now, size)
+            self._size += size
+        else:
+            found.used = now
+            values.move_to_end(key)
+        while self._size > max_size or (since > 0 and next(iter(values.values())).used < since):
+            _, dropped = values.popitem(last=False)
+            self._size -= dropped.size
+        return found.value
 
 
 def cached_by_content(
@@ -41,40 +92,18 @@ def cached_by_content(
 
     def decorate(function: Callable[[Given], Result]) -> Callable[[Given], Result]:
         of_short = lru_cache(maxsize=entries)(function)
-        of_long = _LongContents(function, long_bytes)
+        of_long: LRUCache[tuple[int, Result]] = LRUCache(size_of=itemgetter(0))
 
         @wraps(function)
         def call(given: Given) -> Result:
-            return of_short(given) if len(given) <= short else of_long(given)
+            if len(given) <= short:
+                return of_short(given)
+            return of_long.get(given, lambda: (len(given), function(given)), max_size=long_bytes)[1]
 
         setattr(call, MAX_BYTES, entries * short + long_bytes)
         return call
 
     return decorate
-
-
-class _LongContents(Generic[Given, Result]):
-    """An LRU cache bounded by the bytes of its contents."""
-
-    def __init__(self, function: Callable[[Given], Result], max_bytes: int) -> None:
-        self._function = function
-        self._max_bytes = max_bytes
-        self._results: OrderedDict[Given, Result] = OrderedDict()
-        self._bytes = 0
-
-    def __call__(self, given: Given) -> Result:
-        results = self._results
-        if given in results:
-            results.move_to_end(given)
-            return results[given]
-        result = self._function(given)
-        if len(given) <= self._max_bytes:
-            results[given] = result
-            self._bytes += len(given)
-            while self._bytes > self._max_bytes:
-                evicted, _ = results.popitem(last=False)
-                self._bytes -= len(evicted)
-        return result
 
 
 _SHARED_TEXTS: Final = 1 << 16

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.placement import (
     DIVIDED,
     SPREAD_BY_CLUSTER,
@@ -29,7 +30,6 @@ from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate, KeptRegion, KeptSteps
 from karmada_scheduler.framework.diagnosis import OverBudgetError, SchedulingError
-from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
 Candidates = Sequence[Candidate]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 
 _MAX_CACHED: Final = 100_000
 """The size of the cache in clusters. The mappings are those that the filter cache holds, so most cost nothing here."""

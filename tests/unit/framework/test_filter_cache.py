@@ -10,6 +10,7 @@ import pytest
 
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
@@ -521,7 +522,7 @@ def test_values_whose_clusters_have_all_been_replaced_are_dropped() -> None:
 
 
 def test_a_value_that_is_larger_than_the_cache_is_not_cached() -> None:
-    cached: filter_cache.LRUCache[str] = filter_cache.LRUCache(size_of=len)
+    cached: LRUCache[str] = LRUCache(size_of=len)
     for key, made in (("a", "four"), ("b", "four"), ("c", "more than nine"), ("b", "other"), ("a", "other")):
         found = cached.get(key, lambda made=made: made, max_size=9)  # type: ignore[misc]
         assert found == (made if key != "b" and made != "other" else "four")
@@ -579,7 +580,7 @@ def test_a_value_that_is_used_again_for_the_same_clusters_is_dropped_last(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(filter_cache, "max_keys", lambda _: 2)
-    cached: filter_cache.LRUCache[str] = filter_cache.LRUCache()
+    cached: filter_cache.SnapshotCache[str] = filter_cache.SnapshotCache()
     snapshot = Snapshot.of([cluster("m1").build()])
     for key in ("a", "b", "a", "c"):
         cached.get_for(key, lambda key=key: key, snapshot)  # type: ignore[misc]

@@ -67,7 +67,7 @@ OTHERS: Final[dict[str, int]] = {
     "core.ordering.columnar:scored_regions": MAX_ENTRIES * POINTER,
     "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
     "framework.runtime.keyed_results:_filter_results": MAX_ENTRIES * POINTER,
-    "framework.runtime.filter_cache:_values": MAX_ENTRIES * POINTER,
+    "api.content_cache:_values": MAX_ENTRIES * POINTER,
     "framework.runtime.keyed_results:_results": MAX_ENTRIES * POINTER,
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
@@ -90,12 +90,12 @@ OTHERS: Final[dict[str, int]] = {
     # in commands and the page only: contexts with up to 200 certificates
     "fleet.process_http:tls_of": 4 * 2**20,
     # the content cache itself, counted where it is used
-    "api.content_cache:_results": 0,
+    "api.content_cache:of_long": 0,
 }
 """By module and name: the bytes of a cache that is no content cache."""
 
 _PACKAGES = (karmada_scheduler, karmada_pyscheduler, karmada_advisor, karmada_scheduler_plugins)
-_CLASSES = {"OrderedDict", "LRUCache", "WeakKeyDictionary", "WeakValueDictionary"}
+_CLASSES = {"OrderedDict", "LRUCache", "SnapshotCache", "WeakKeyDictionary", "WeakValueDictionary"}
 
 
 def _modules() -> Iterator[tuple[str, ast.Module]]:

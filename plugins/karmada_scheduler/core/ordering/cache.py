@@ -11,12 +11,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, LRUCache
+from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, SnapshotCache
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 
@@ -193,7 +194,7 @@ class OrderingCaches:
 
     def __init__(self) -> None:
         """Start empty."""
-        self._caches: LRUCache[ScoreCache | OrderCache] = LRUCache()
+        self._caches: SnapshotCache[ScoreCache | OrderCache] = SnapshotCache()
         self._latest: tuple[Hashable, FeasibleClusters] | None = None
 
     def __len__(self) -> int:

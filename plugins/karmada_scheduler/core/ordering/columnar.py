@@ -13,13 +13,13 @@ from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.quantity import wrap32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, Region
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.framework.runtime.filter_cache import LRUCache
 from karmada_scheduler.structs import Struct
 
 _FIRST_BATCH: Final = 8

@@ -7,17 +7,16 @@ that a binding is on, or is being evicted from, it is always called.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from operator import attrgetter
-from typing import Final, Generic, TypeVar
+from typing import Final, TypeVar
 from weakref import ref
 
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.structs import Struct
 
 T = TypeVar("T")
 
@@ -43,51 +42,8 @@ def max_keys(size: int) -> int:
     return max(1, MAX_ENTRIES // (size + _KEY_SIZE))
 
 
-class _Entry(Struct, Generic[T]):
-    value: T
-    used: int
-    size: int
-
-
-class LRUCache(Generic[T]):
-    """An LRU cache that also drops values that have not been used for some time."""
-
-    def __init__(self, *, size_of: Callable[[T], int] = lambda _: 1) -> None:
-        """Start empty; ``size_of`` returns the size of a new value."""
-        self._values: OrderedDict[Hashable, _Entry[T]] = OrderedDict()
-        self._size_of = size_of
-        self._size = 0
-
-    def __len__(self) -> int:
-        """The number of values."""
-        return len(self._values)
-
-    def get(self, key: Hashable, make: Callable[[], T], *, max_size: int, now: int = 0, since: int = 0) -> T:
-        """Return the value of a key, a new one if there is none.
-
-        Args:
-            key: The key.
-            make: Returns a new value.
-            max_size: The size of all values together; a larger value is not cached.
-            now: The current time on any scale that does not run backwards.
-            since: Values that were last used before this are dropped.
-        """
-        values = self._values
-        found = values.get(key)
-        if found is None:
-            value = make()
-            size = self._size_of(value)
-            if size > max_size:
-                return value
-            found = values[key] = _Entry(value, now, size)
-            self._size += size
-        else:
-            found.used = now
-            values.move_to_end(key)
-        while self._size > max_size or (since > 0 and next(iter(values.values())).used < since):
-            _, dropped = values.popitem(last=False)
-            self._size -= dropped.size
-        return found.value
+class SnapshotCache(LRUCache[T]):
+    """Values that refer to the clusters of a snapshot."""
 
     def get_for(self, key: Hashable, make: Callable[[], T], snapshot: Snapshot) -> T:
         """Return the value of a key that refers to the clusters of a snapshot, a new one if there is none."""

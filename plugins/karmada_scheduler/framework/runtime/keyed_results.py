@@ -19,7 +19,7 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Result
-from karmada_scheduler.framework.runtime.filter_cache import FilterResults, LRUCache
+from karmada_scheduler.framework.runtime.filter_cache import FilterResults, SnapshotCache
 from karmada_scheduler.framework.runtime.filtering import run_filters
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.scheduling_points import NormalizeScorePlugin
@@ -127,7 +127,7 @@ class KeyedResults:
         """Take the plugins of a profile, and what calls them; with extenders nothing is cached."""
         self._caller: Final = caller
         self._run_filters: Final = partial(run_filters, plugins.filter, caller)
-        self._filter_results: LRUCache[FilterResults] = LRUCache()
+        self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
         self._similar = SimilarFilters()
         self._filter_names = tuple(each.name for each in plugins.filter)
         normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in plugins.score)
