@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
+from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
@@ -51,6 +52,9 @@ class FleetValues:
         names: The names of the clusters.
         labels: Values by key.
         fields: Values of ``region``, ``zone`` and ``provider``.
+        cluster: Returns the cluster whose name is most like a name; "" if none is.
+        label: Returns the nearest label that a cluster has to a key and a value; None if one has this label, or none
+            is like it.
     """
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
@@ -67,29 +71,8 @@ class FleetValues:
             self.fields["zone"].update(cluster.zones)
         for values in self.fields.values():
             values.discard("")
-        self._nearest: dict[tuple[str, str], LabelValue | None] = {}
-        self._nearest_clusters: dict[str, str] = {}
-
-    def cluster(self, name: str) -> str:
-        """Return the cluster whose name is most like a name; "" if none is."""
-        if name not in self._nearest_clusters:
-            self._nearest_clusters[name] = nearest(name, self.names)
-        return self._nearest_clusters[name]
-
-    def label(self, key: str, value: str) -> LabelValue | None:
-        """Return the nearest label that a cluster has; None if one has this label, or none is like it."""
-        if (key, value) not in self._nearest:
-            self._nearest[key, value] = self._nearest_label(key, value)
-        return self._nearest[key, value]
-
-    def _nearest_label(self, key: str, value: str) -> LabelValue | None:
-        if key in self.labels:
-            near = nearest_value(value, self.labels[key])
-            return LabelValue(key, near) if near else None
-        near_key = self.label_key(key)
-        values = self.labels.get(near_key, set())
-        near = value if value in values else nearest_value(value, values)
-        return LabelValue(near_key, near) if near else None
+        self.cluster: Final = cache(partial(nearest, existing=self.names))
+        self.label: Final = cache(partial(_nearest_label, self.labels))
 
     def label_key(self, key: str) -> str:
         """Return the nearest key of a label; "" if some cluster has the key, or none is like it."""
@@ -103,6 +86,16 @@ class FleetValues:
             value: The value that is asked for.
         """
         return nearest_value(value, self.fields.get(key, ()))
+
+
+def _nearest_label(labels: Mapping[str, set[str]], key: str, value: str) -> LabelValue | None:
+    if key in labels:
+        near = nearest_value(value, labels[key])
+        return LabelValue(key, near) if near else None
+    near_key = nearest_value(key, labels)
+    values = labels.get(near_key, set())
+    near = value if value in values else nearest_value(value, values)
+    return LabelValue(near_key, near) if near else None
 
 
 def near_toleration(taint: Taint, tolerations: Sequence[Toleration]) -> tuple[str, dict[str, Any]]:

@@ -93,7 +93,12 @@ def scores_of(
     """Return the scores of all candidates by plugin; with a cached order they are computed on first use."""
     if scored.order is None:
         return scored.scores
-    return LazyMapping(partial(_scores_of, framework, cycle, candidates))
+
+    def score() -> Scores:
+        clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
+        return framework.scoring.run(cycle, clusters)
+
+    return LazyMapping(score)
 
 
 def _shared_order(
@@ -159,9 +164,3 @@ async def _candidates(
         available = free + assigned.get(cluster.name, 0)
         candidates.append(Candidate(cluster, score, tier_of(cycle, cluster), available, free))
     return candidates
-
-
-def _scores_of(framework: Framework, cycle: Cycle, candidates: Sequence[Candidate]) -> Scores:
-    """Return the scores of candidates with a cached order."""
-    clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
-    return framework.scoring.run(cycle, clusters)

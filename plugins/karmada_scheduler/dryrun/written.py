@@ -12,6 +12,7 @@ from typing import Any
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.binding_manifest import read_status, read_tasks
 from karmada_scheduler.api.manifest import Manifest, format_time
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import result_patch
@@ -46,13 +47,7 @@ def _status(stored: Binding, decision: Decision, at: datetime) -> dict[str, Any]
     report = Report(condition_for(decision.error), stored.generation, format_time(at), name, placed=placed)
     fields = status_fields(stored, report, keep_unchanged_time=False)
     read = read_status(fields)
-    names = {
-        "conditions": "conditions",
-        "schedulerObservedGeneration": "scheduler_observed_generation",
-        "schedulerObservingAffinityName": "scheduler_observing_affinity_name",
-        "lastScheduledTime": "last_scheduled_time",
-    }
-    return {name: getattr(read, name) for field, name in names.items() if field in fields}
+    return {name: getattr(read, name) for name in read.__struct_fields__ if camel(name) in fields}
 
 
 def manifest_as_written(manifest: Manifest, stored: Binding) -> Manifest:

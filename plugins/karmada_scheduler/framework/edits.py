@@ -198,13 +198,12 @@ def found_at(manifest: Any, path: Path, default: Any = None) -> Any:
     current = manifest
     for part in path:
         if isinstance(part, int):
-            if not isinstance(current, list) or part >= len(current):
-                return default
-            current = current[part]
+            exists = isinstance(current, list) and part < len(current)
         else:
-            if not isinstance(current, dict) or part not in current:
-                return default
-            current = current[part]
+            exists = isinstance(current, dict) and part in current
+        if not exists:
+            return default
+        current = current[part]
     return current
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from karmada_scheduler.api.binding import AssumedWorkload, Binding
+from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
+from karmada_scheduler.dryrun.objects import SimulatedBindings
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Cycle, FilterContext, Peers, Plugin, ScoreContext, Snapshot
 from karmada_scheduler.framework.runtime.framework import Framework
@@ -25,24 +26,11 @@ def snapshot(*clusters: ClusterBuilder | Cluster) -> Snapshot:
     return Snapshot.of(each.build() if isinstance(each, ClusterBuilder) else each for each in clusters)
 
 
-class Group:
+class Group(SimulatedBindings):
     """Bindings by workload affinity group, as ``Peers`` returns them."""
 
     def __init__(self, *listed: BindingBuilder) -> None:
-        self._listed = [each.build() for each in listed]
-
-    def in_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Return the bindings of an affinity group."""
-        return [each for each in self._listed if _groups(each)[0] == group]
-
-    def in_anti_affinity_group(self, group: str) -> Iterable[Binding]:
-        """Return the bindings of an anti-affinity group."""
-        return [each for each in self._listed if _groups(each)[1] == group]
-
-
-def _groups(binding: Binding) -> tuple[str, str]:
-    groups = binding.spec.workload_affinity_groups
-    return (groups.affinity_group, groups.anti_affinity_group) if groups else ("", "")
+        super().__init__(builder.build() for builder in listed)
 
 
 def filter_context(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
@@ -29,6 +29,7 @@ class FakeHandle:
     ``schedule`` puts its clusters here, and stores its writes here.
 
     Attributes:
+        profile: The scheduler name of the profile.
         clusters: The snapshot that ``snapshot`` returns.
         time: The time that ``now`` returns, in seconds since 1970.
         activated: The keys that plugins activated, in order.
@@ -41,7 +42,7 @@ class FakeHandle:
         self.time = 0.0
         self.activated: list[BindingKey] = []
         self.events: list[Recorded] = []
-        self._profile = profile
+        self.profile: Final = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
         self._workloads = {builder.build().key: builder.workload_answer.workload for builder in bindings}
         self._declares_workload = True
@@ -67,11 +68,6 @@ class FakeHandle:
     def declare_workload(self, *, needed: bool) -> None:
         """Set whether a plugin of the profile has ``needs_workload``; True until ``schedule`` sets it."""
         self._declares_workload = needed
-
-    @property
-    def profile(self) -> str:
-        """The scheduler name of the profile."""
-        return self._profile
 
     def now(self) -> float:
         """Return the time that was set."""
