@@ -22,7 +22,7 @@ KNOWN_BOUNDS: Final[Mapping[str, int]] = {
     "._correlator._posted._entries": event_correlator.CACHE_SIZE,
     "._correlator._similar._entries": event_correlator.CACHE_SIZE,
     "._failures._logged_at": failure_log._MAX_TRACEBACKS,
-    "._limiter._latencies": 100,  # one per write of a window, which is at most --max-in-flight
+    ".limiter._latencies": 100,  # one per write of a window, which is at most --max-in-flight
     "duration._cells[]": 22 * 200,  # 22 buckets per plugin, extension point and result that has occurred
     "._estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
     "._estimators[]._capacities[]._left": 600,

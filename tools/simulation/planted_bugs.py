@@ -159,7 +159,7 @@ def _lease_is_checked_before_the_wait() -> Patches:
     @asynccontextmanager
     async def slot(self: BindingWriter, *, low_priority: bool) -> AsyncIterator[None]:
         ensure_leading(self)
-        async with self._limiter.slot(low_priority=low_priority):
+        async with self.limiter.slot(low_priority=low_priority):
             yield
 
     yield BindingWriter, "_slot", slot

@@ -20,6 +20,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.binding_cycle.result import NotLeadingError
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
+from karmada_scheduler.structs import Struct
 
 _RESOURCE_VERSION: Final = re.compile(r"[1-9][0-9]*")
 
@@ -36,46 +37,30 @@ def compare_resource_versions(one: str, other: str) -> int:
     return (left > right) - (left < right)
 
 
-class BindingWriter:
+class BindingWriter(Struct, frozen=True):
     """Patches bindings and their statuses, and reads them again.
 
     Attributes:
         bindings: The newest known version of each binding.
         is_leading: Returns False once another process may be the leader.
+        client: Sends the requests.
+        bindings: Gets the answers to patches, so that the next decision is based on them.
+        limiter: Limits the number of writes at a time.
+        is_leading: Called before every write, and again just before it is sent; returns False once the Lease may have expired.
+        is_gone: Called before a result is written; returns whether a cluster is being deleted or does not exist.
+        on_read: Gets each manifest that is read, as a watch event: kind, ``MODIFIED``, manifest.
+        on_rollback: Called when a binding that is read has a lower resourceVersion than the cached one.
+        metrics: Counts writes.
     """
 
-    def __init__(
-        self,
-        client: KarmadaClient,
-        bindings: BindingCache,
-        *,
-        limiter: WriteLimiter,
-        is_leading: Callable[[], bool],
-        is_gone: Callable[[str], bool],
-        on_read: Callable[[str, str, Mapping[str, Any]], None],
-        on_rollback: Callable[[], None] = lambda: None,
-        metrics: Metrics,
-    ) -> None:
-        """Connect the client with the cache.
-
-        Args:
-            client: Sends the requests.
-            bindings: Gets the answers to patches, so that the next decision is based on them.
-            limiter: Limits the number of writes at a time.
-            is_leading: Called before every write, and again just before it is sent; returns False once the Lease may have expired.
-            is_gone: Called before a result is written; returns whether a cluster is being deleted or does not exist.
-            on_read: Gets each manifest that is read, as a watch event: kind, ``MODIFIED``, manifest.
-            on_rollback: Called when a binding that is read has a lower resourceVersion than the cached one.
-            metrics: Counts writes.
-        """
-        self._client = client
-        self.bindings: Final = bindings
-        self._limiter = limiter
-        self.is_leading: Final = is_leading
-        self._is_gone = is_gone
-        self._on_read = on_read
-        self._on_rollback = on_rollback
-        self._metrics = metrics
+    client: KarmadaClient
+    bindings: BindingCache
+    limiter: WriteLimiter
+    is_leading: Callable[[], bool]
+    is_gone: Callable[[str], bool]
+    on_read: Callable[[str, str, Mapping[str, Any]], None]
+    metrics: Metrics
+    on_rollback: Callable[[], None] = lambda: None
 
     def ensure_leading(self) -> None:
         """Raise NotLeadingError once another process may be the leader."""
@@ -103,12 +88,12 @@ class BindingWriter:
             AbandonedError: A cluster is gone since the decision; nothing was sent.
         """
         async with self._slot(low_priority=False):
-            if gone := next((each["name"] for each in clusters or () if self._is_gone(each["name"])), None):
+            if gone := next((each["name"] for each in clusters or () if self.is_gone(each["name"])), None):
                 raise AbandonedError(
                     f"cluster {gone} was deleted before the result was sent", reschedule=True
                 )
             with self._counted("spec"):
-                manifest = await self._client.patch_result(
+                manifest = await self.client.patch_result(
                     binding.key,
                     resource_version=binding.resource_version,
                     annotations=annotations,
@@ -134,7 +119,7 @@ class BindingWriter:
             if not fields:
                 return
             with self._counted("status"):
-                manifest = await self._client.patch_status(
+                manifest = await self.client.patch_status(
                     base.key,
                     resource_version=base.resource_version,
                     status=fields,
@@ -150,10 +135,10 @@ class BindingWriter:
     async def read_manifest(self, key: BindingKey) -> Manifest:
         """Read a binding as ``read`` does, without parsing it."""
         known = self.bindings.version_of(key)
-        manifest = await self._client.get_binding(key)
-        self._on_read(key.kind, "MODIFIED", manifest)
+        manifest = await self.client.get_binding(key)
+        self.on_read(key.kind, "MODIFIED", manifest)
         if int(manifest["metadata"]["resourceVersion"]) < known:
-            self._on_rollback()
+            self.on_rollback()
         return manifest
 
     def _newest(self, binding: Binding) -> Binding:
@@ -166,7 +151,7 @@ class BindingWriter:
     @asynccontextmanager
     async def _slot(self, *, low_priority: bool) -> AsyncIterator[None]:
         """Wait until a write may be sent; NotLeadingError if another process may be the leader then."""
-        async with self._limiter.slot(low_priority=low_priority):
+        async with self.limiter.slot(low_priority=low_priority):
             self.ensure_leading()
             yield
 
@@ -176,9 +161,9 @@ class BindingWriter:
         try:
             yield
         except ApiError as error:
-            self._metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
+            self.metrics.api_server.writes.labels(target, str(error.code or "no answer")).inc()
             raise
-        self._metrics.api_server.writes.labels(target, "200").inc()
+        self.metrics.api_server.writes.labels(target, "200").inc()
 
 
 def _parsed(parse: Callable[[Manifest], Binding], answer: Manifest) -> Binding:

@@ -26,6 +26,7 @@ from karmada_pyscheduler.estimator.transport import (
 from karmada_scheduler import logs
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.options import EstimatorOptions
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -59,38 +60,27 @@ class ConnectObserver(Protocol):
         """An attempt ended after some seconds."""
 
 
-class Connections:
-    """Connections to the estimators of all clusters."""
+class Connections(Struct):
+    """Connections to the estimators of all clusters.
 
-    def __init__(
-        self,
-        settings: EstimatorOptions,
-        read_service: ReadService,
-        *,
-        observer: ConnectObserver,
-        clock: Callable[[], float],
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        dial: DialEstimator = GrpcChannel.dial,
-    ) -> None:
-        """Connect to nothing yet.
+    Attributes:
+        settings: How to find and reach estimators.
+        read_service: Reads Services of the Karmada API server.
+        observer: Counts attempts to connect.
+        clock: In seconds, for the observer.
+        pause: Sleeps between attempts.
+        dial: Opens channels.
+    """
 
-        Args:
-            settings: How to find and reach estimators.
-            read_service: Reads Services of the Karmada API server.
-            observer: Counts attempts to connect.
-            clock: In seconds, for the observer.
-            pause: Sleeps between attempts.
-            dial: Opens channels.
-        """
-        self._settings = settings
-        self._read_service = read_service
-        self._observer = observer
-        self._clock = clock
-        self._pause = pause
-        self._dial = dial
-        self._connections: dict[str, ClusterConnection] = {}
-        self._dials = asyncio.Semaphore(_MAX_DIALS)
-        self._closing: set[asyncio.Task[None]] = set()
+    settings: EstimatorOptions
+    read_service: ReadService
+    observer: ConnectObserver
+    clock: Callable[[], float]
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    dial: DialEstimator = GrpcChannel.dial
+    _connections: dict[str, ClusterConnection] = field(default_factory=dict)
+    _dials: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_MAX_DIALS))
+    _closing: set[asyncio.Task[None]] = field(default_factory=set)
 
     def on_cluster(self, old: Cluster | None, new: Cluster | None) -> None:
         """Handle a change of a cluster: None stands for a cluster that did not exist or was deleted.
@@ -106,7 +96,7 @@ class Connections:
             return
         if connection is None:
             connection = self._connections[name] = ClusterConnection(name, new.generation)
-            self._observer.added()
+            self.observer.added()
             connection.task = asyncio.create_task(self._run(connection), name=f"estimator of {name}")
         elif connection.generation != new.generation:
             connection.generation = new.generation
@@ -165,7 +155,7 @@ class Connections:
             await asyncio.gather(*self._closing, return_exceptions=True)
 
     def _should_connect(self, cluster: Cluster) -> bool:
-        return not (self._settings.not_in_pull_mode and cluster.sync_mode == "Pull")
+        return not (self.settings.not_in_pull_mode and cluster.sync_mode == "Pull")
 
     def _end(self, connection: ClusterConnection) -> None:
         async def end() -> None:
@@ -185,22 +175,22 @@ class Connections:
     async def _run(self, connection: ClusterConnection) -> None:
         """Connect, and stay connected, until cancelled."""
         failures = 0
-        due_since = self._clock()
+        due_since = self.clock()
         while True:
             connection.due.clear()
-            began = self._clock()
-            self._observer.taken(began - due_since)
+            began = self.clock()
+            self.observer.taken(began - due_since)
             is_connected = await self._try_to_connect(connection)
-            self._observer.finished(self._clock() - began)
+            self.observer.finished(self.clock() - began)
             if is_connected:
                 failures = 0
                 await self._until_due(connection)
-                self._observer.added()
+                self.observer.added()
             else:
-                self._observer.retried()
-                await self._pause(_PAUSES[min(failures, len(_PAUSES) - 1)])
+                self.observer.retried()
+                await self.pause(_PAUSES[min(failures, len(_PAUSES) - 1)])
                 failures += 1
-            due_since = self._clock()
+            due_since = self.clock()
 
     async def _try_to_connect(self, connection: ClusterConnection) -> bool:
         """Return whether the connection is ready; log why not."""
@@ -229,9 +219,9 @@ class Connections:
             OSError: No address can be reached, or a certificate file cannot be read.
             ValueError: A file does not hold a certificate.
         """
-        settings, cluster = self._settings, connection.cluster
+        settings, cluster = self.settings, connection.cluster
         name = service_name(settings.prefix, cluster)
-        service = await self._read_service(settings.namespace, name)
+        service = await self.read_service(settings.namespace, name)
         found = addresses(service, name=name, namespace=settings.namespace, port=settings.port)
         before = connection.channel
         keeps = before is not None and not connection.must_redial
@@ -241,7 +231,7 @@ class Connections:
         for address in found:
             try:
                 async with self._dials:
-                    channel = await self._dial(
+                    channel = await self.dial(
                         address,
                         settings,
                         seconds=DIAL_SECONDS,

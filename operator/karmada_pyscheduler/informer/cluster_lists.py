@@ -21,6 +21,7 @@ from karmada_pyscheduler.informer.cluster_reads import ClusterReads, Sleep
 from karmada_pyscheduler.informer.relist_diff import RelistDiff
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.matching import is_subdomain
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -29,37 +30,26 @@ CONFIRM_SECONDS: Final = 30.0
 the clusters count as complete again."""
 
 
-class ClusterLists:
-    """Confirms complete lists of clusters, and marks the cache as incomplete."""
+class ClusterLists(Struct):
+    """Confirms complete lists of clusters, and marks the cache as incomplete.
 
-    def __init__(
-        self,
-        clusters: ClusterCache,
-        bindings: Iterable[Binding],
-        *,
-        is_assigned: Callable[[Binding], bool],
-        clock: Callable[[], float],
-        request_list: Callable[[float], None],
-        reads: ClusterReads,
-    ) -> None:
-        """Compare lists with a cache.
+    Attributes:
+        clusters: The cache.
+        bindings: If any has clusters, some must exist.
+        is_assigned: Returns whether a binding is assigned to one of our schedulers; other bindings need no cluster.
+        clock: In seconds.
+        request_list: Called when a list of clusters is needed, with the seconds after which it is.
+        reads: Reads clusters by name.
+    """
 
-        Args:
-            clusters: The cache.
-            bindings: If any has clusters, some must exist.
-            is_assigned: Returns whether a binding is assigned to one of our schedulers; other bindings need no cluster.
-            clock: In seconds.
-            request_list: Called when a list of clusters is needed, with the seconds after which it is.
-            reads: Reads clusters by name.
-        """
-        self._is_assigned = is_assigned
-        self._request_list = request_list
-        self._reads = reads
-        self._clusters = clusters
-        self._bindings = bindings
-        self._clock = clock
-        self._empty_since: float | None = None
-        self._last_added = 0.0
+    clusters: ClusterCache
+    bindings: Iterable[Binding]
+    is_assigned: Callable[[Binding], bool]
+    clock: Callable[[], float]
+    request_list: Callable[[float], None]
+    reads: ClusterReads
+    _empty_since: float | None = None
+    _last_added: float = 0.0
 
     @property
     def is_confirming(self) -> bool:
@@ -68,17 +58,17 @@ class ClusterLists:
 
     def removes_others(self, listed: Sized) -> bool:
         """Return whether the clusters that a list lacks count as deleted; called once for each complete list."""
-        if len(listed) or not len(self._clusters):
+        if len(listed) or not len(self.clusters):
             self._empty_since = None
             return True
-        now = self._clock()
+        now = self.clock()
         if self._empty_since is None:
             self._empty_since = now
             log.warning(
                 "A list has no Clusters although some are known, waiting for another list to agree",
-                extra={"count": len(self._clusters)},
+                extra={"count": len(self.clusters)},
             )
-            self._request_list(CONFIRM_SECONDS)
+            self.request_list(CONFIRM_SECONDS)
         if now - self._empty_since < CONFIRM_SECONDS:
             return False
         self._empty_since = None
@@ -86,23 +76,23 @@ class ClusterLists:
 
     def finished(self, listed: Sized) -> bool:
         """Record that a list is in the cache; return whether the clusters are complete again."""
-        if not len(self._clusters) and not self._clusters.unreadable:
+        if not len(self.clusters) and not self.clusters.unreadable:
             self.check_empty()
             return False
-        is_steady = self._clock() - self._last_added >= CONFIRM_SECONDS
-        if not len(listed) or not self._clusters.is_incomplete or not is_steady:
+        is_steady = self.clock() - self._last_added >= CONFIRM_SECONDS
+        if not len(listed) or not self.clusters.is_incomplete or not is_steady:
             return False
-        self._clusters.set_incomplete(False)
+        self.clusters.set_incomplete(False)
         return True
 
     def check_empty(self) -> None:
         """Mark an empty cache as incomplete, unless no binding has clusters, as on a new control plane."""
-        is_known = len(self._clusters) or self._clusters.unreadable
-        if is_known or not any(each.spec.clusters for each in self._bindings):
+        is_known = len(self.clusters) or self.clusters.unreadable
+        if is_known or not any(each.spec.clusters for each in self.bindings):
             return
-        if not self._clusters.is_incomplete:
+        if not self.clusters.is_incomplete:
             log.warning("No Cluster is known, bindings keep their clusters until some are")
-        self._clusters.set_incomplete(True)
+        self.clusters.set_incomplete(True)
 
     def check_targets(self, targets: Iterable[TargetCluster], before: Iterable[TargetCluster] = ()) -> None:
         """Read the clusters that a binding has got, and that do not exist as far as is known.
@@ -116,13 +106,11 @@ class ClusterLists:
         if unknown := sorted(filter(self._refuse, names)):
             text = "A binding has unknown Clusters, reading them"
             log.warning(text, extra={"object": unknown[0], "count": len(unknown)})
-            self._reads.request(unknown)
+            self.reads.request(unknown)
 
     def _refuse(self, name: str) -> bool:
         """Mark a cluster that is not known as unknown, also one that was deleted; return whether it is marked."""
-        return self._clusters.refuse(
-            name, sys.maxsize, "no list and no event has it, and it was not read yet"
-        )
+        return self.clusters.refuse(name, sys.maxsize, "no list and no event has it, and it was not read yet")
 
     async def keep_unlisted(self, diff: RelistDiff, version: int, sleep: Sleep) -> None:
         """Keep each cluster that a list lacks, unless the API server reports soon that there is none of this name.
@@ -130,8 +118,8 @@ class ClusterLists:
         A list may be incomplete, and bindings would leave the clusters that it lacks. More of these may become known
         while others are read.
         """
-        self._reads.as_of = version
-        absent = await self._reads.soon(self.unlisted(diff, version), sleep)
+        self.reads.as_of = version
+        absent = await self.reads.soon(self.unlisted(diff, version), sleep)
         for name in self.unlisted(diff, version):
             if name not in absent:
                 diff.keep(name)
@@ -139,11 +127,11 @@ class ClusterLists:
     async def read_targets(self, sleep: Sleep) -> set[str]:
         """Read the clusters that bindings have after the first lists; return the names of those that do not exist."""
         self.check_empty()
-        return await self._reads.soon(self.unknown_targets(), sleep)
+        return await self.reads.soon(self.unknown_targets(), sleep)
 
     def unlisted(self, diff: RelistDiff, version: int) -> list[str]:
         """Return the names of the clusters that a list of this version lacks, although the cache or a binding has them."""
-        names = {*self._clusters.missing_from((), version), *self._absent_targets()}
+        names = {*self.clusters.missing_from((), version), *self._absent_targets()}
         return sorted(name for name in names if not diff.lists(name))
 
     def unknown_targets(self) -> list[str]:
@@ -151,8 +139,8 @@ class ClusterLists:
         return sorted(filter(self._refuse, self._absent_targets()))
 
     def _absent_targets(self) -> set[str]:
-        clusters = self._clusters
-        ours = filter(self._is_assigned, self._bindings)
+        clusters = self.clusters
+        ours = filter(self.is_assigned, self.bindings)
         targets = {target.name for binding in ours for target in binding.spec.clusters}
         return {
             name
@@ -163,4 +151,4 @@ class ClusterLists:
     def added(self) -> None:
         """Record that a cluster was added to the cache."""
         self._empty_since = None
-        self._last_added = self._clock()
+        self._last_added = self.clock()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable, Iterator
 from itertools import count
 from typing import Final
 
@@ -20,7 +20,7 @@ from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.matching import is_subdomain
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import TokenBucket
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -49,42 +49,32 @@ class _Read(Struct):
     failures: int = 0
 
 
-class ClusterReads:
+class ClusterReads(Struct, kw_only=True):
     """The clusters to read, and the loop that reads them; for use from one event loop.
 
     Attributes:
         as_of: The resourceVersion of the last list of clusters, 0 if none counts.
+        on_found: Called with a cluster that exists, and ``as_of``.
+        on_absent: Called with the names of clusters that do not exist, unless ``soon`` returns them, and ``as_of``.
+        clock: In seconds, never running backwards.
     """
 
-    def __init__(
-        self,
-        *,
-        on_found: Callable[[Manifest, int], object],
-        on_absent: Callable[[Collection[str], int], object],
-        clock: Callable[[], float],
-    ) -> None:
-        """Start without a cluster to read.
-
-        Args:
-            on_found: Called with a cluster that exists, and ``as_of``.
-            on_absent: Called with the names of clusters that do not exist, unless ``soon`` returns them, and ``as_of``.
-            clock: In seconds, never running backwards.
-        """
-        self.as_of = 0
-        self._on_found = on_found
-        self._on_absent = on_absent
-        self._clock = clock
-        self._reads: dict[str, _Read] = {}
-        self._due: list[tuple[float, int, _Read]] = []
-        self._numbers = count()
-        self._bucket = TokenBucket(READS_PER_SECOND, BURST, 0.0)
-        self._requested = asyncio.Event()
-        self._answered = asyncio.Event()
-        self._awaited: set[str] = set()
-        self._absent: set[str] = set()
-        self._unreported: set[str] = set()
-        self._reported_at = 0.0
-        self._logged, self._logged_at = "", 0.0
+    on_found: Callable[[Manifest, int], object]
+    on_absent: Callable[[Collection[str], int], object]
+    clock: Callable[[], float]
+    as_of: int = 0
+    _reads: dict[str, _Read] = field(default_factory=dict)
+    _due: list[tuple[float, int, _Read]] = field(default_factory=list)
+    _numbers: Iterator[int] = field(default_factory=count)
+    _bucket: TokenBucket = field(default_factory=lambda: TokenBucket(READS_PER_SECOND, BURST, 0.0))
+    _requested: asyncio.Event = field(default_factory=asyncio.Event)
+    _answered: asyncio.Event = field(default_factory=asyncio.Event)
+    _awaited: set[str] = field(default_factory=set)
+    _absent: set[str] = field(default_factory=set)
+    _unreported: set[str] = field(default_factory=set)
+    _reported_at: float = 0.0
+    _logged: str = ""
+    _logged_at: float = 0.0
 
     def request(self, names: Iterable[str]) -> None:
         """Read clusters whose names a Cluster can have."""
@@ -137,7 +127,7 @@ class ClusterReads:
                 task.add_done_callback(lambda _: slots.release())
 
     def _enqueue(self, request: _Read, pause: float) -> None:
-        heapq.heappush(self._due, (self._clock() + pause, next(self._numbers), request))
+        heapq.heappush(self._due, (self.clock() + pause, next(self._numbers), request))
         self._requested.set()
 
     async def _next(self, sleep: Sleep) -> _Read:
@@ -149,7 +139,7 @@ class ClusterReads:
             if not self._due:
                 await self._requested.wait()
                 continue
-            now = self._clock()
+            now = self.clock()
             if (pause := self._due[0][0] - now) > 0:
                 await first_of(sleep(pause), self._requested.wait())
             elif self._bucket.take(now):
@@ -179,7 +169,7 @@ class ClusterReads:
     def _answer(self, name: str, found: Manifest | None) -> None:
         if found is not None:
             log.warning("Lists lack a Cluster that exists", extra={"object": name})
-            self._on_found(found, self.as_of)
+            self.on_found(found, self.as_of)
         elif name in self._awaited:
             self._absent.add(name)
         else:
@@ -187,15 +177,15 @@ class ClusterReads:
 
     def _report_absent(self) -> None:
         """Report absent clusters, many at once: a binding on thousands of them is not decided after each."""
-        now = self._clock()
+        now = self.clock()
         if self._unreported and (not self._reads or now >= self._reported_at + _REPORT_SECONDS):
             absent, self._unreported, self._reported_at = self._unreported, set(), now
-            self._on_absent(absent, self.as_of)
+            self.on_absent(absent, self.as_of)
 
     def _failed(self, request: _Read, error: Exception) -> None:
         self._enqueue(request, _RETRY_SECONDS[min(request.failures, len(_RETRY_SECONDS) - 1)])
         request.failures += 1
-        text, now = str(error).replace(request.name, "NAME"), self._clock()
+        text, now = str(error).replace(request.name, "NAME"), self.clock()
         if text != self._logged or now >= self._logged_at + _REMIND_SECONDS:
             self._logged, self._logged_at = text, now
             log.warning(

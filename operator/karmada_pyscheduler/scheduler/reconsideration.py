@@ -24,7 +24,7 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, field, replace
 
 log = logging.getLogger(__name__)
 
@@ -50,32 +50,22 @@ class ProposalRefusal(NamedTuple):
     due: float | None
 
 
-class Reconsiderations:
+class Reconsiderations(Struct, kw_only=True):
     """Enqueues the bindings about which Reconsider plugins have proposals, at intervals and when clusters change."""
 
-    def __init__(
-        self,
-        *,
-        bindings: BindingCache,
-        queue: SchedulingQueue[BindingKey],
-        profiles: Profiles,
-        metrics: PluginMetrics,
-        clock: Callable[[], float],
-    ) -> None:
-        """Start without any; ``clock`` returns seconds, never running backwards."""
-        self._bindings = bindings
-        self._queue = queue
-        self._profiles = profiles
-        self._metrics = metrics
-        self._clock = clock
-        self._due: set[BindingKey] = set()
-        self._waiting: set[BindingKey] = set()
-        self._refusals: dict[BindingKey, ProposalRefusal] = {}
-        self._last: dict[str, float] = {}
-        self._candidates: dict[BindingKey, None] = {}  # in the order in which they became candidates
-        self._changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = {}
-        self._cluster_changed = asyncio.Event()
-        self._is_running = False
+    bindings: BindingCache
+    queue: SchedulingQueue[BindingKey]
+    profiles: Profiles
+    metrics: PluginMetrics
+    clock: Callable[[], float]
+    _due: set[BindingKey] = field(default_factory=set)
+    _waiting: set[BindingKey] = field(default_factory=set)
+    _refusals: dict[BindingKey, ProposalRefusal] = field(default_factory=dict)
+    _last: dict[str, float] = field(default_factory=dict)
+    _candidates: dict[BindingKey, None] = field(default_factory=dict)
+    _changed_clusters: dict[str, tuple[Cluster | None, Cluster | None]] = field(default_factory=dict)
+    _cluster_changed: asyncio.Event = field(default_factory=asyncio.Event)
+    _is_running: bool = False
 
     @property
     def waiting(self) -> int:
@@ -90,7 +80,7 @@ class Reconsiderations:
         found = self._refusals.get(key)
         if found is None:
             return None
-        return found.plugin, found.reason, None if found.due is None else max(0.0, found.due - self._clock())
+        return found.plugin, found.reason, None if found.due is None else max(0.0, found.due - self.clock())
 
     def on_cluster(self, old: Cluster | None, new: Cluster | None) -> None:
         """Note a cluster that changed, was added or deleted, so that its bindings are looked at soon."""
@@ -151,7 +141,7 @@ class Reconsiderations:
         """Count what became of a proposal, and return whether it is to be written."""
         found = decision.reconsidered
         assert found is not None  # the decision tried a proposal
-        self._metrics.failbacks.labels(found.plugin, found.result.value).inc()
+        self.metrics.failbacks.labels(found.plugin, found.result.value).inc()
         if found.result in (ReconsiderResult.DECLINED, ReconsiderResult.HELD):
             self._waiting.add(binding.key)
         else:
@@ -159,7 +149,7 @@ class Reconsiderations:
         if found.result is ReconsiderResult.ACCEPTED:
             self._refusals.pop(binding.key, None)
         else:
-            due = self._clock() + found.retry_after if found.retry_after else None
+            due = self.clock() + found.retry_after if found.retry_after else None
             self._refusals[binding.key] = ProposalRefusal(found.plugin, found.reason, due)
         self._log(binding, found)
         return found.result is ReconsiderResult.ACCEPTED
@@ -168,7 +158,7 @@ class Reconsiderations:
         """Count and log a proposal that was accepted and could not be written."""
         found = decision.reconsidered
         assert found is not None  # the decision tried a proposal
-        self._metrics.failbacks.labels(found.plugin, ReconsiderResult.FAILED.value).inc()
+        self.metrics.failbacks.labels(found.plugin, ReconsiderResult.FAILED.value).inc()
         log.warning(
             "%s stays where it is, the proposal of %s could not be written: %s",
             binding.key.display,
@@ -193,21 +183,21 @@ class Reconsiderations:
 
     async def look(self) -> None:
         """Enqueue the bindings with proposals whose interval is over, or of whose clusters one has changed."""
-        now = self._clock()
+        now = self.clock()
         changed = [each for both in self._changed_clusters.values() for each in both if each is not None]
         self._changed_clusters = {}
         due = set()
-        for name, framework in self._profiles.items():
+        for name, framework in self.profiles.items():
             seconds = framework.reconsider.seconds
             if framework.reconsider.is_used and now - self._last.get(name, -math.inf) >= seconds:
                 due.add(name)
                 self._last[name] = now
         if due:
-            keys = [each.key for each in self._bindings if each.spec.responsible_scheduler in due]
+            keys = [each.key for each in self.bindings if each.spec.responsible_scheduler in due]
             await self._enqueue(keys, lambda _: True)
             for known in (self._waiting, self._due):
-                known.difference_update([key for key in known if self._bindings.get(key) is None])
-            for key in [key for key in self._candidates if self._bindings.get(key) is None]:
+                known.difference_update([key for key in known if self.bindings.get(key) is None])
+            for key in [key for key in self._candidates if self.bindings.get(key) is None]:
                 del self._candidates[key]
             for key in [key for key in self._refusals if key not in self._candidates]:
                 del self._refusals[key]
@@ -220,8 +210,8 @@ class Reconsiderations:
         for count, key in enumerate(keys, start=1):
             if count % _CHUNK == 0:
                 await asyncio.sleep(0)
-            binding = self._bindings.get(key)
-            framework = None if binding is None else self._profiles.of(binding)
+            binding = self.bindings.get(key)
+            framework = None if binding is None else self.profiles.of(binding)
             if binding is None or framework is None or not self._may_have_proposal(binding, framework):
                 self._candidates.pop(key, None)
                 self._waiting.discard(key)
@@ -229,22 +219,22 @@ class Reconsiderations:
             if self._proposal_about(binding, framework) is None or not binding.is_settled:
                 continue
             if is_concerned(binding):
-                await self._queue.wait_idle(timeout=_QUEUE_SECONDS)
-                newest = self._bindings.get(key) or binding
+                await self.queue.wait_idle(timeout=_QUEUE_SECONDS)
+                newest = self.bindings.get(key) or binding
                 self._due.add(key)
-                self._queue.add(key, newest.spec.priority)
+                self.queue.add(key, newest.spec.priority)
                 await asyncio.sleep(0)
 
     def _may_have_proposal(self, binding: Binding, framework: Framework) -> bool:
         return (
             framework.reconsider.is_used
             and binding.spec.placement is not None
-            and requeue_rules.is_claimed_and_assigned(binding, self._profiles.names)
+            and requeue_rules.is_claimed_and_assigned(binding, self.profiles.names)
         )
 
     async def _wait(self) -> None:
         """Wait for the next interval or change."""
-        seconds = min(each.reconsider.seconds for _, each in self._profiles.items())
+        seconds = min(each.reconsider.seconds for _, each in self.profiles.items())
         try:
             async with asyncio.timeout(seconds):
                 await self._cluster_changed.wait()
@@ -254,7 +244,7 @@ class Reconsiderations:
         self._cluster_changed.clear()
 
     def _is_used(self) -> bool:
-        return any(each.reconsider.is_used for _, each in self._profiles.items())
+        return any(each.reconsider.is_used for _, each in self.profiles.items())
 
     def _proposal_about(self, binding: Binding, framework: Framework) -> Proposed | None:
         try:

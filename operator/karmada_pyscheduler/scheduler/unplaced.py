@@ -25,6 +25,7 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -56,31 +57,22 @@ class Unplaced(NamedTuple):
     since: float
 
 
-class UnplacedBindings:
-    """The unplaced bindings. Updated in the main thread; ``report`` may be called from any thread."""
+class UnplacedBindings(Struct):
+    """The unplaced bindings. Updated in the main thread; ``report`` may be called from any thread.
 
-    def __init__(
-        self,
-        scheduler_names: Container[str],
-        *,
-        waiting: WaitingBindings,
-        gated: AbstractSet[BindingKey],
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Start with none.
+    Attributes:
+        scheduler_names: The scheduler names of this process.
+        waiting: The bindings that wait at Permit.
+        gated: The keys that PreEnqueue plugins keep out; read at every report.
+        now: Returns seconds since 1970.
+    """
 
-        Args:
-            scheduler_names: The scheduler names of this process.
-            waiting: The bindings that wait at Permit.
-            gated: The keys that PreEnqueue plugins keep out; read at every report.
-            now: Returns seconds since 1970.
-        """
-        self._scheduler_names = scheduler_names
-        self._waiting = waiting
-        self._gated = gated
-        self._now = now
-        self._unplaced: dict[BindingKey, Unplaced] = {}
-        self._unclaimed: set[BindingKey] = set()
+    scheduler_names: Container[str]
+    waiting: WaitingBindings
+    gated: AbstractSet[BindingKey]
+    now: Callable[[], float] = time.time
+    _unplaced: dict[BindingKey, Unplaced] = field(default_factory=dict)
+    _unclaimed: set[BindingKey] = field(default_factory=set)
 
     def changed(self, old: Binding | None, new: Binding | None) -> None:
         """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
@@ -99,9 +91,9 @@ class UnplacedBindings:
 
     def report(self) -> Mapping[str, tuple[int, float]]:
         """Return by reason the number of bindings, and the age of the oldest in seconds (0 if there are none)."""
-        now = self._now()
-        held = dict.fromkeys(frozenset(self._gated), GATED)
-        held.update({each.binding.key: WAITING for each in self._waiting.all()})
+        now = self.now()
+        held = dict.fromkeys(frozenset(self.gated), GATED)
+        held.update({each.binding.key: WAITING for each in self.waiting.all()})
         times: dict[str, list[float]] = {reason: [] for reason in REASONS}
         for key, (reason, since) in self._unplaced.copy().items():
             times[held.get(key, reason) if held else reason].append(since)
@@ -117,7 +109,7 @@ class UnplacedBindings:
         return (
             binding.spec.placement is not None
             and not binding.deleting
-            and requeue_rules.is_assigned_to(binding, self._scheduler_names)
+            and requeue_rules.is_assigned_to(binding, self.scheduler_names)
         )
 
     def _update_unplaced(self, old: Binding | None, new: Binding) -> None:
@@ -139,7 +131,7 @@ class UnplacedBindings:
             return known.since
         if is_new and not is_decided and new.creation_timestamp is not None:
             return new.creation_timestamp.timestamp()
-        return self._now()
+        return self.now()
 
     def _add_unclaimed(self, binding: Binding) -> None:
         if binding.key in self._unclaimed:

@@ -368,7 +368,7 @@ async def test_a_connection_that_breaks_while_its_service_is_read_in_vain_is_los
     async with AsyncExitStack() as stack:
         await harness.connect((await stack.enter_async_context(serving())).port)
         channel: Any = harness.connections._connections["m1"].channel
-        harness.connections._read_service = breaks
+        harness.connections.read_service = breaks
         harness.connections.on_cluster(M1, replace(M1, generation=2))
         await harness.until(lambda: harness.pauses)
         assert harness.connections.state("m1") is ConnectionState.LOST

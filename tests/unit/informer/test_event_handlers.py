@@ -488,7 +488,7 @@ def test_a_divided_binding_keeps_a_cluster_that_was_created_again_and_whose_even
     harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=5))
     harness.enqueued()
     assert not harness.clusters.is_gone("m1"), "it is unknown until it was read"
-    harness.handlers.cluster_reads._on_found(manifests.cluster("m1", version=4), 1)
+    harness.handlers.cluster_reads.on_found(manifests.cluster("m1", version=4), 1)
     assert [cluster.name for cluster in harness.clusters] == ["m2", "m1"]
     assert harness.enqueued() == ["web"]
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import pytest
 
+from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
 from karmada_pyscheduler.informer.cluster_lists import ClusterLists
 from karmada_pyscheduler.informer.cluster_reads import SOON_SECONDS, ClusterReads
@@ -61,21 +62,19 @@ class FakeClient:
         return self.versions.pop(0) if self.versions else self.version
 
 
-class FakeClusterLists(ClusterLists):
+class FakeClusterLists(ClusterLists, kw_only=True):
     """Lacks the clusters that a test gives it."""
 
-    def __init__(self, handlers: "FakeHandlers") -> None:
-        self._handlers = handlers
-        self._reads = handlers.cluster_reads
+    handlers: "FakeHandlers"
 
     def unlisted(self, diff: object, version: int) -> list[str]:
-        return [*self._handlers.unlisted]
+        return [*self.handlers.unlisted]
 
     def check_empty(self) -> None:
-        self._handlers.checked_after.append(len(self._handlers.taken))
+        self.handlers.checked_after.append(len(self.handlers.taken))
 
     def unknown_targets(self) -> list[str]:
-        return self._handlers.unknown
+        return self.handlers.unknown
 
 
 class FakeHandlers:
@@ -88,7 +87,15 @@ class FakeHandlers:
             on_absent=self.clusters_absent,
             clock=clock,
         )
-        self.cluster_lists = FakeClusterLists(self)
+        self.cluster_lists = FakeClusterLists(
+            ClusterCache(),
+            (),
+            is_assigned=lambda _: True,
+            clock=clock,
+            request_list=lambda _: None,
+            reads=self.cluster_reads,
+            handlers=self,
+        )
         self.absent: list[tuple[str, int]] = []
         self.found: list[tuple[Any, int]] = []
         self.taken: list[tuple[str, list[Any], str]] = []

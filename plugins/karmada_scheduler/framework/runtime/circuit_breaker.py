@@ -19,7 +19,7 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.runtime.timeouts import BlockTimeout
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ class _CircuitBreaker(Struct):
     under_way: BlockTimeout | None = None
 
 
-class CircuitBreakers:
+class CircuitBreakers(Struct, kw_only=True):
     """The circuit breakers of all plugins, one per plugin object. A reloaded file makes new objects.
 
     Attributes:
@@ -76,35 +76,24 @@ class CircuitBreakers:
         closed: The breakers that were open in the last minutes, by the id of the plugin.
         openings: How often any breaker has opened. The result of a call that began before an opening does not change
             that breaker.
+        clock: Returns seconds of a monotonic clock.
+        exempt: Names of plugins that are always called: the in-tree plugins, which all bindings need. None: all.
+        observer: Receives every change.
     """
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        exempt: Collection[str] | None = (),
-        observer: CircuitBreakerObserver | None = None,
-    ) -> None:
-        """Start with all breakers closed.
-
-        Args:
-            clock: Returns seconds of a monotonic clock.
-            exempt: Names of plugins that are always called: the in-tree plugins, which all bindings need. None: all.
-            observer: Receives every change.
-        """
-        self.open: Final[dict[int, _CircuitBreaker]] = {}
-        self.openings = 0
-        self._clock = clock
-        self._exempt = exempt
-        self._observer = observer
-        self.closed: Final[dict[int, _CircuitBreaker]] = {}
+    clock: Callable[[], float]
+    exempt: Collection[str] | None = ()
+    observer: CircuitBreakerObserver | None = None
+    open: dict[int, _CircuitBreaker] = field(default_factory=dict)
+    openings: int = 0
+    closed: dict[int, _CircuitBreaker] = field(default_factory=dict)
 
     def share_of(self, plugin: Plugin) -> float:
         """Return which part of its timeout a plugin has, from 0 to 1; less than 1 for some minutes after a timeout."""
         breaker = self.open.get(id(plugin)) or self.closed.get(id(plugin))
         if breaker is None:
             return 1.0
-        if id(plugin) not in self.open and self._clock() - breaker.half_open_at > RESET_SECONDS:
+        if id(plugin) not in self.open and self.clock() - breaker.half_open_at > RESET_SECONDS:
             del self.closed[id(plugin)]
             return 1.0
         return min(1.0, breaker.pause / LONGEST_PAUSE)
@@ -118,7 +107,7 @@ class CircuitBreakers:
         breaker = self.open.get(id(plugin))
         if breaker is None:
             return
-        now = self._clock()
+        now = self.clock()
         if now < breaker.until:
             raise PluginError(breaker.error, retry_after=breaker.until - now)
         if probes and point is breaker.point:
@@ -130,15 +119,15 @@ class CircuitBreakers:
         if breaker is None or breaker.number > since:
             return
         # A call at another extension point closes the breaker only if there was no probe for a long time.
-        if point is not breaker.point and self._clock() < breaker.half_open_at + LONGEST_PAUSE:
+        if point is not breaker.point and self.clock() < breaker.half_open_at + LONGEST_PAUSE:
             return
         self.closed[id(plugin)] = self.open.pop(id(plugin))
         log.info(
             "A plugin responds in time again, its circuit breaker is closed",
             extra={"plugin": plugin.name, "point": point.label},
         )
-        if self._observer is not None:
-            self._observer.closed(plugin.name, self._count(plugin.name))
+        if self.observer is not None:
+            self.observer.closed(plugin.name, self._count(plugin.name))
 
     def record_timeout(
         self,
@@ -163,9 +152,9 @@ class CircuitBreakers:
             place: ``file:line`` of the plugin at the timeout, for the log.
         """
         text = f'plugin "{plugin.name}" {late} at {point.label}'
-        if self._exempt is None or plugin.name in self._exempt:
+        if self.exempt is None or plugin.name in self.exempt:
             return PluginError(f"{text}{cluster}")
-        now, breaker = self._clock(), self.open.get(id(plugin))
+        now, breaker = self.clock(), self.open.get(id(plugin))
         if breaker is None or breaker.number <= since:
             about = f" for {binding}" if binding else ""
             breaker = self._opened(plugin, point, f"{text}{about}", now)
@@ -180,8 +169,8 @@ class CircuitBreakers:
                     "seconds": f"{breaker.pause:g}",
                 },
             )
-            if self._observer is not None:
-                self._observer.opened(plugin.name, self._count(plugin.name))
+            if self.observer is not None:
+                self.observer.opened(plugin.name, self._count(plugin.name))
         # This binding waits for a second pause, so that the next probe is another binding's.
         retry_after = max(0.0, breaker.until - now) + breaker.pause
         return PluginError(f"{text}{cluster}{_not_called(breaker.pause)}", retry_after=retry_after)
@@ -193,8 +182,8 @@ class CircuitBreakers:
             del self.closed[each]
         for each in self.open.keys() - kept:
             name = self.open.pop(each).plugin.name
-            if self._observer is not None:
-                self._observer.closed(name, self._count(name))
+            if self.observer is not None:
+                self.observer.closed(name, self._count(name))
 
     def _opened(self, plugin: Plugin, point: Point, text: str, now: float) -> _CircuitBreaker:
         for each, breaker in list(self.closed.items()):

@@ -12,6 +12,7 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
+from karmada_scheduler.structs import Struct
 
 __timeout_shield__ = True
 
@@ -111,17 +112,11 @@ class PendingPermit:
                 self._result.exception()  # retrieved, so that asyncio does not log it
 
 
-class WaitingBindingView:
+class WaitingBindingView(Struct, eq=False):
     """A waiting binding for plugins; implements ``framework.handle.WaitingBinding``."""
 
-    __slots__ = ("_stored_workload", "_waiting")
-
-    def __init__(
-        self, waiting: PendingPermit, stored_workload: Callable[[BindingKey], Workload | None]
-    ) -> None:
-        """Take a binding that waits, and the function that returns workloads."""
-        self._waiting = waiting
-        self._stored_workload = stored_workload
+    _waiting: PendingPermit
+    _stored_workload: Callable[[BindingKey], Workload | None]
 
     @property
     def binding(self) -> Binding:
