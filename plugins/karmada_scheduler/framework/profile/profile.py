@@ -107,28 +107,26 @@ class _ProfileBuilder:
         registry = self._inputs.registry
         for point, plugins in self._sets.items():
             for index, entry in enumerate(plugins.enabled):
-                if entry.name not in registry:
-                    self._problems.append(
-                        ConfigProblem(
-                            f"plugins.{point}.enabled[{index}].name", _unknown_name(entry.name, registry)
-                        )
-                    )
+                self._require_known(f"plugins.{point}.enabled[{index}]", entry.name)
             for index, entry in enumerate(plugins.disabled):
                 if entry.name != ALL and entry.name not in registry:
                     self._check_disabled(f"plugins.{point}.disabled[{index}]", entry.name)
         for index, each in enumerate(self._config.plugin_config):
-            if each.name not in registry:
-                self._problems.append(
-                    ConfigProblem(f"pluginConfig[{index}].name", _unknown_name(each.name, registry))
-                )
+            self._require_known(f"pluginConfig[{index}]", each.name)
+
+    def _require_known(self, path: str, name: str) -> None:
+        registry = self._inputs.registry
+        if name not in registry:
+            self._problems.append(ConfigProblem(f"{path}.name", _unknown_name(name, registry)))
 
     def _check_disabled(self, path: str, name: str) -> None:
         """Add a problem for an unknown name, or a warning if it may be a plugin of another scheduler."""
-        text, allowed = _unknown_name(name, self._inputs.registry), self._inputs.disabled_elsewhere
+        allowed = self._inputs.disabled_elsewhere
         if allowed is None or name in allowed:
+            text = _unknown_name(name, self._inputs.registry)
             self.warnings.append(f'{path} of profile "{self.name}" has no effect: {text}')
         else:
-            self._problems.append(ConfigProblem(f"{path}.name", text))
+            self._require_known(path, name)
 
     def _enabled(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         return [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from karmada_scheduler.framework.profile.factory import Registration
@@ -22,20 +22,11 @@ class Selection(NamedTuple):
     messages: tuple[SelectionMessage, ...]
 
 
-class Registry(Mapping[str, Registration]):
+class Registry(dict[str, Registration]):
     """Plugins by name, in running order."""
 
     def __init__(self, plugins: Iterable[Registration] = ()) -> None:
-        self._plugins = {plugin.name: plugin for plugin in plugins}
-
-    def __getitem__(self, name: str) -> Registration:
-        return self._plugins[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._plugins)
-
-    def __len__(self) -> int:
-        return len(self._plugins)
+        super().__init__({plugin.name: plugin for plugin in plugins})
 
     def add(self, plugin: Registration) -> None:
         """Add a plugin.
@@ -43,11 +34,11 @@ class Registry(Mapping[str, Registration]):
         Raises:
             ValueError: The name is taken; the registered plugin stays.
         """
-        taken = self._plugins.get(plugin.name)
+        taken = self.get(plugin.name)
         if taken is not None:
             origins = f": {taken.origin} and {plugin.origin}" if taken.origin or plugin.origin else ""
             raise ValueError(f"a plugin named {plugin.name} already exists{origins}")
-        self._plugins[plugin.name] = plugin
+        self[plugin.name] = plugin
 
     def select(self, tokens: Iterable[str]) -> Selection:
         """Return the plugins that the entries of ``--plugins`` enable.
