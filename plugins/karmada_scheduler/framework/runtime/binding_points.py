@@ -148,22 +148,6 @@ class BindingPoints:
         Raises:
             SchedulingError: A plugin or an extender refused or failed.
         """
-        extender = await self._bound_by_extender(context, ensure_leading)
-        if extender is not None:
-            return f'extender "{extender.name}"'
-        with self._timed(Point.BIND):
-            for binder in self._plugins.bind:
-                ensure_leading()
-                answer = await self._caller.call_async(binder, Point.BIND, binder.bind, context)
-                result = validated(binder, Point.BIND, answer)
-                if not result.is_skip:
-                    _require_success(binder, Point.BIND, result)
-                    return f'plugin "{binder.name}"'
-        raise PluginError("no Bind plugin wrote the decision")
-
-    async def _bound_by_extender(
-        self, context: BindContext, ensure_leading: Callable[[], None]
-    ) -> Extender | None:
         for extender in self._binders:
             if not extender.is_interested(context.binding):
                 continue
@@ -173,9 +157,17 @@ class BindingPoints:
             except ExtenderError as error:
                 if not extender.ignorable:
                     raise PluginError(str(error)) from error
-                continue  # the extender has logged and counted it
-            return extender
-        return None
+            else:
+                return f'extender "{extender.name}"'
+        with self._timed(Point.BIND):
+            for binder in self._plugins.bind:
+                ensure_leading()
+                answer = await self._caller.call_async(binder, Point.BIND, binder.bind, context)
+                result = validated(binder, Point.BIND, answer)
+                if not result.is_skip:
+                    _require_success(binder, Point.BIND, result)
+                    return f'plugin "{binder.name}"'
+        raise PluginError("no Bind plugin wrote the decision")
 
     async def post_bind(self, context: BindContext) -> None:
         """Run PostBind; errors are logged."""
