@@ -16,7 +16,7 @@ from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.cache.manifests import ManifestCache
 from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
-from karmada_pyscheduler.cache.store import Change
+from karmada_pyscheduler.cache.store import Change, Store
 from karmada_pyscheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_pyscheduler.informer.cluster_lists import ClusterLists
 from karmada_pyscheduler.informer.cluster_reads import ClusterReads
@@ -29,7 +29,6 @@ from karmada_pyscheduler.informer.object_kinds import (
     ObjectKind,
     key_kind,
     object_key,
-    object_kinds,
     version_of,
 )
 from karmada_pyscheduler.informer.relist_diff import RelistDiff
@@ -41,6 +40,8 @@ from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
+from karmada_scheduler.api.policy import Policy, PolicyKey
 
 log = logging.getLogger(__name__)
 
@@ -116,19 +117,23 @@ class EventHandlers:
             requeuer=self.requeuer,
             reconciler=self._reconciler,
             cluster_lists=self.cluster_lists,
-            scheduler_names=scheduler_names,
+            scheduler_names=frozenset(scheduler_names),
             listeners=listeners,
         )
         self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())
-        self._kinds = object_kinds(
-            bindings,
-            clusters,
-            on_binding=handlers.binding_changed,
-            on_cluster=handlers.cluster_changed,
-            on_policy=handlers.policy_changed,
-            on_unreadable_binding=self._unreadable_binding,
-            on_unreadable_cluster=self._unreadable_cluster,
+        of_binding = ObjectKind(
+            bindings, Binding.from_manifest, handlers.binding_changed, self._unreadable_binding
         )
+        policies = Store[PolicyKey, Policy](lambda policy: policy.key)
+        self._kinds = {
+            CLUSTER: ObjectKind(
+                clusters, Cluster.from_manifest, handlers.cluster_changed, self._unreadable_cluster
+            ),
+            **dict.fromkeys(BINDING_KINDS, of_binding),
+            **dict.fromkeys(
+                POLICY_KINDS, ObjectKind(policies, Policy.from_manifest, handlers.policy_changed)
+            ),
+        }
         for kind in self._kinds:
             metrics.api_server.cached.labels(kind).set_function(partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.

@@ -7,15 +7,11 @@ import sys
 from collections.abc import Callable, Container
 from typing import Any, Final
 
-from karmada_pyscheduler.cache.bindings import BindingCache
-from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.cache.store import Change, Store
 from karmada_scheduler.api.binding import KINDS as BINDING_KINDS
-from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
-from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
-from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
@@ -40,26 +36,6 @@ class ObjectKind(Struct):
     parse: Callable[[Manifest], Any]
     on_change: Callable[[Change[Any]], None]
     on_unreadable: Callable[[Any, Manifest, Exception], str] = lambda *_: LEFT_ALONE
-
-
-def object_kinds(
-    bindings: BindingCache,
-    clusters: ClusterCache,
-    *,
-    on_binding: Callable[[Change[Binding]], None],
-    on_cluster: Callable[[Change[Cluster]], None],
-    on_policy: Callable[[Change[Policy]], None],
-    on_unreadable_binding: Callable[[BindingKey, Manifest, Exception], str],
-    on_unreadable_cluster: Callable[[str, Manifest, Exception], str],
-) -> dict[str, ObjectKind]:
-    """Return all watched kinds by name, with these caches and a new one for policies."""
-    kinds = {CLUSTER: ObjectKind(clusters, Cluster.from_manifest, on_cluster, on_unreadable_cluster)}
-    for kind in BINDING_KINDS:
-        kinds[kind] = ObjectKind(bindings, Binding.from_manifest, on_binding, on_unreadable_binding)
-    policies = Store[PolicyKey, Policy](lambda policy: policy.key)
-    for kind in POLICY_KINDS:
-        kinds[kind] = ObjectKind(policies, Policy.from_manifest, on_policy)
-    return kinds
 
 
 def object_key(kind: str, manifest: Manifest) -> Any:
