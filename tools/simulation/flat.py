@@ -24,12 +24,12 @@ KNOWN_BOUNDS: Final[Mapping[str, int]] = {
     "._failures._logged_at": failure_log._MAX_TRACEBACKS,
     ".limiter._latencies": 100,  # one per write of a window, which is at most --max-in-flight
     "duration._cells[]": 22 * 200,  # 22 buckets per plugin, extension point and result that has occurred
-    "._estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
-    "._estimators[]._capacities[]._left": 600,
-    "._estimators[]._capacities[].deductions": 600,  # 2 per capacity
-    "._estimators[]._capacities[].deductions[]": 1200,
-    "._estimators[]._capacities[].deductions[][]": 6000,  # the assumed workloads of each
-    "._estimators[]._capacities[].deductions[][]._left": 1200,
+    ".estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
+    ".estimators[]._capacities[]._left": 600,
+    ".estimators[]._capacities[].deductions": 600,  # 2 per capacity
+    ".estimators[]._capacities[].deductions[]": 1200,
+    ".estimators[]._capacities[].deductions[][]": 6000,  # the assumed workloads of each
+    ".estimators[]._capacities[].deductions[][]._left": 1200,
     "._similar._entries[].messages": event_correlator.CACHE_SIZE * event_correlator.SIMILAR_LIMIT,
 }
 """Containers that may grow up to a bound, by the end of their path."""

@@ -20,7 +20,7 @@ from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints, WaitFor
 from karmada_scheduler.framework.runtime.failure_log import mark_scheduler_error
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 log = logging.getLogger(__name__)
 
@@ -40,7 +40,7 @@ class ResultWriter(Protocol):
         """Read the binding and return it if it has the result, None otherwise. Raises ApiError."""
 
 
-class BindingTransaction:
+class BindingTransaction(Struct, weakref=True):
     """Writes one decision, with the plugins of its profile.
 
     Attributes:
@@ -49,25 +49,20 @@ class BindingTransaction:
         changes_result: Whether the decision changes ``spec.clusters`` or the applied placement.
     """
 
-    def __init__(
-        self,
-        binding: Binding,
-        decision: Decision,
-        *,
-        plugins: BindingPoints,
-        writer: ResultWriter,
-        changes_result: bool,
-    ) -> None:
-        self.binding = binding
-        self.decision = decision
-        self.changes_result = changes_result
-        self._plugins = plugins
-        self._writer = writer
-        self._context = bind_context(binding, decision, self._patch) if changes_result else None
-        self._refusal: SchedulingError | None = None
-        self._may_be_written = False
-        self._patched: TransactionResult | None = None
-        self._patch_error: Exception | None = None
+    binding: Binding
+    decision: Decision
+    plugins: BindingPoints
+    writer: ResultWriter
+    changes_result: bool
+    _context: BindContext | None = None
+    _refusal: SchedulingError | None = None
+    _may_be_written: bool = False
+    _patched: TransactionResult | None = None
+    _patch_error: Exception | None = None
+
+    def __post_init__(self) -> None:
+        if self.changes_result:
+            self._context = bind_context(self.binding, self.decision, self._patch)
 
     @property
     def runs_plugins(self) -> bool:
@@ -86,7 +81,7 @@ class BindingTransaction:
         """
         if self._context is not None:
             try:
-                self._plugins.reserve(self._context)
+                self.plugins.reserve(self._context)
             except SchedulingError as refusal:
                 self._refusal = refusal
         return self._refusal is None
@@ -105,10 +100,10 @@ class BindingTransaction:
         context = self._context
         try:
             if context is None:
-                return await self._writer.write(self.binding, self.decision)
+                return await self.writer.write(self.binding, self.decision)
             binder = await self._bind(context, wait)
             result = self._patched or await self._result_of_plugin(context, binder)
-            await self._plugins.post_bind(context)
+            await self.plugins.post_bind(context)
         except (SchedulingError, ApiError, AbandonedError, NotLeadingError) as error:
             return TransactionResult(self.binding, error=error)
         else:
@@ -120,10 +115,10 @@ class BindingTransaction:
     async def _bind(self, context: BindContext, wait: WaitFor) -> str:
         """Run Permit, PreBind and Bind; return the name of the binder, for messages."""
         try:
-            await self._plugins.permit(context, wait)
-            await self._plugins.pre_bind(context, ensure_leading=self._writer.ensure_leading)
+            await self.plugins.permit(context, wait)
+            await self.plugins.pre_bind(context, ensure_leading=self.writer.ensure_leading)
             self._may_be_written = True
-            return await self._plugins.bind(context, ensure_leading=self._writer.ensure_leading)
+            return await self.plugins.bind(context, ensure_leading=self.writer.ensure_leading)
         except BaseException as error:
             if self._patched is not None and isinstance(error, SchedulingError):
                 log.error("After writing %s: %s", self.binding.key.display, error)  # noqa: TRY400
@@ -137,7 +132,7 @@ class BindingTransaction:
     async def _result_of_plugin(self, context: BindContext, binder: str) -> TransactionResult:
         """Read the binding that a plugin has written without ``context.patch``; PluginError if it lacks the decision."""
         try:
-            stored = await self._writer.read_back(self.binding, self.decision)
+            stored = await self.writer.read_back(self.binding, self.decision)
         except BaseException:
             self._unreserve(context, may_be_stored=True)
             raise
@@ -156,13 +151,13 @@ class BindingTransaction:
         return not isinstance(cause, (NotLeadingError, AbandonedError))
 
     def _unreserve(self, context: BindContext, *, may_be_stored: bool) -> None:
-        self._plugins.unreserve(replace(context, may_be_stored=True) if may_be_stored else context)
+        self.plugins.unreserve(replace(context, may_be_stored=True) if may_be_stored else context)
 
     async def _patch(self) -> Binding:
         """Write the result once; Bind plugins call this as ``context.patch``."""
         if self._patched is None:
             try:
-                self._patched = await self._writer.write(self.binding, self.decision)
+                self._patched = await self.writer.write(self.binding, self.decision)
             except Exception as error:
                 self._patch_error = error
                 mark_scheduler_error(error)

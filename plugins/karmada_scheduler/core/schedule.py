@@ -40,43 +40,32 @@ from karmada_scheduler.framework.guard_point import Terms
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, field, replace
 
 _NOTHING_ASSUMED: Final[Assumed] = {}
 _MAX_PASSES: Final = 10
 """Upstream has no bound; it needs two or three passes."""
 
 
-class SchedulingAlgorithm:
-    """Schedules bindings, and owns the cached orders of clusters of every profile."""
+class SchedulingAlgorithm(Struct):
+    """Schedules bindings, and owns the cached orders of clusters of every profile.
 
-    def __init__(
-        self,
-        gates: FeatureGates,
-        estimators: Sequence[LocalEstimator],
-        *,
-        empty_workload_propagation: bool = False,
-        peers: Peers | None = None,
-        stored: Callable[[BindingKey], Binding | None] = lambda _: None,
-        stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
-    ) -> None:
-        """Set the parameters that all decisions of a process share.
+    Attributes:
+        gates: Feature gates.
+        estimators: The estimators in this process.
+        empty_workload_propagation: Whether selected clusters without replicas become targets.
+        peers: Finds the bindings of a workload group (gate WorkloadAffinity).
+        stored: Returns a binding as it is stored, None if it is unknown.
+        stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
+    """
 
-        Args:
-            gates: Feature gates.
-            estimators: The estimators in this process.
-            empty_workload_propagation: Whether selected clusters without replicas become targets.
-            peers: Finds the bindings of a workload group (gate WorkloadAffinity).
-            stored: Returns a binding as it is stored, None if it is unknown.
-            stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
-        """
-        self._gates = gates
-        self._estimators: Final = tuple(estimators)
-        self._empty_workload_propagation = empty_workload_propagation
-        self._peers = peers
-        self._stored = stored
-        self._stored_workload = stored_workload
-        self._caches: WeakKeyDictionary[Framework, OrderingCaches] = WeakKeyDictionary()
+    gates: FeatureGates
+    estimators: Sequence[LocalEstimator]
+    empty_workload_propagation: bool = False
+    peers: Peers | None = None
+    stored: Callable[[BindingKey], Binding | None] = lambda _: None
+    stored_workload: Callable[[BindingKey], Workload | None] = no_workload
+    _caches: WeakKeyDictionary[Framework, OrderingCaches] = field(default_factory=WeakKeyDictionary)
 
     async def decide(
         self,
@@ -120,15 +109,15 @@ class SchedulingAlgorithm:
             snapshot,
             framework,
             self._caches_of(framework),
-            Estimators(self._estimators, session),
-            self._gates,
-            self._empty_workload_propagation,
+            Estimators(self.estimators, session),
+            self.gates,
+            self.empty_workload_propagation,
             assumed,
-            self._peers,
-            [InFlight(self._stored(each.key), each) for each in in_flight],
+            self.peers,
+            [InFlight(self.stored(each.key), each) for each in in_flight],
             budget,
             workload if framework.needs_workload else None,
-            self._stored_workload,
+            self.stored_workload,
             is_proposed=proposed is not None,
             keeps_steps=keep_steps,
         )

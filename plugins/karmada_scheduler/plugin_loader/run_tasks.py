@@ -13,6 +13,7 @@ from karmada_scheduler.framework.profile.factory import with_traceback_from
 from karmada_scheduler.framework.runtime import coroutine_timeouts, timeouts
 from karmada_scheduler.framework.runtime.coroutine_timeouts import CLEANUP_SECONDS, TimedCoroutine
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -26,23 +27,19 @@ _RUNNERS: Final = frozenset({__file__, timeouts.__file__, coroutine_timeouts.__f
 """Files whose lines are left out of the tracebacks of plugins."""
 
 
-class PluginTasks:
-    """The tasks of all plugins that have ``run``, in one event loop."""
+class PluginTasks(Struct):
+    """The tasks of all plugins that have ``run``, in one event loop.
 
-    def __init__(
-        self, timeout: timeouts.CallTimeout, *, on_failure: Callable[[str], None] = lambda _: None
-    ) -> None:
-        """Start empty.
+    Attributes:
+        timeout: The timeout of each step between two waits.
+        on_failure: Called with the name of a plugin whose ``run`` raised and is started again.
+    """
 
-        Args:
-            timeout: The timeout of each step between two waits.
-            on_failure: Called with the name of a plugin whose ``run`` raised and is started again.
-        """
-        self._timeout: Final = timeout
-        self._on_failure: Final = on_failure
-        self._tasks: dict[int, _PluginTask] = {}
-        self._ending: set[asyncio.Task[None]] = set()
-        self._closed = False
+    timeout: timeouts.CallTimeout
+    on_failure: Callable[[str], None] = lambda _: None
+    _tasks: dict[int, _PluginTask] = field(default_factory=dict)
+    _ending: set[asyncio.Task[None]] = field(default_factory=set)
+    _closed: bool = False
 
     def keep(self, plugins: Iterable[Plugin]) -> None:
         """Start ``run`` of these plugins unless it runs already, and cancel the tasks of all others."""
@@ -53,7 +50,7 @@ class PluginTasks:
             self._end(self._tasks.pop(key))
         for key, plugin in wanted.items():
             if key not in self._tasks:
-                self._tasks[key] = _PluginTask(plugin, self._timeout, self._on_failure)
+                self._tasks[key] = _PluginTask(plugin, self.timeout, self.on_failure)
 
     async def close(self) -> None:
         """Cancel all tasks, wait for their end, and start no more."""

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, Final, Generic, TypeVar
 
 from karmada_scheduler.framework.runtime.timeouts import BlockTimeout, PluginTimeoutError
+from karmada_scheduler.structs import Struct
 
 T = TypeVar("T")
 
@@ -28,36 +29,30 @@ CANCELLATIONS: Final = (asyncio.CancelledError, GeneratorExit)
 """How a coroutine is ended by its caller. ``wait_for_plugin`` raises them only if the caller does end it."""
 
 
-class TimedCoroutine(Generic[T]):
+class TimedCoroutine(Struct, Generic[T]):
     """An awaitable that runs each step of a coroutine between two waits with a timeout.
 
     If a step cancels the task that runs it, or raises GeneratorExit, only the coroutine ends, and not its caller.
+
+    Attributes:
+        awaitable: What runs.
+        timeout: Returns the timeout of the next step.
+        is_over: Returns whether it is abandoned if it waits.
     """
 
-    def __init__(
-        self,
-        awaitable: Awaitable[T],
-        timeout: Callable[[], BlockTimeout],
-        *,
-        is_over: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """Wrap ``awaitable``; it is abandoned if it waits while ``is_over`` returns True.
-
-        ``timeout`` returns the timeout of the next step.
-        """
-        self._awaitable = awaitable
-        self._timeout = timeout
-        self._is_over = is_over
+    awaitable: Awaitable[T]
+    timeout: Callable[[], BlockTimeout]
+    is_over: Callable[[], bool] = lambda: False
 
     def __await__(self) -> Generator[Any, Any, T]:
-        steps: Any = self._awaitable.__await__()
+        steps: Any = self.awaitable.__await__()
         step: Callable[[], Any] = partial(next, steps)
         is_closed = False
         while True:
             task = _current_task()
             cancelled = task.cancelling() if task is not None else 0
             try:
-                with self._timeout():
+                with self.timeout():
                     awaited = step()
             except StopIteration as end:
                 result: T = end.value
@@ -71,7 +66,7 @@ class TimedCoroutine(Generic[T]):
             except BaseException:
                 yield from _revoke_cancellation(task, cancelled)
                 raise
-            if self._is_over():
+            if self.is_over():
                 self._close(steps)
                 yield from _revoke_cancellation(task, cancelled)
                 raise PluginTimeoutError(math.nan)
@@ -90,7 +85,7 @@ class TimedCoroutine(Generic[T]):
     def _close(self, steps: Any) -> None:
         """Close a coroutine that ignored its cancellation."""
         try:
-            with self._timeout():
+            with self.timeout():
                 steps.close()
         except BaseException:  # noqa: BLE001 (it ignored that as well)
             _unclosed.append(steps)
