@@ -16,7 +16,7 @@ class SimulatedWatch(KopfWatch):
     """Watches kinds and hands every event to the handlers."""
 
     async def _run_once(self) -> None:
-        self._after_start()
+        self.after_start()
         self._running = True
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -28,4 +28,4 @@ class SimulatedWatch(KopfWatch):
     async def _watch(self, kind: str, reflector: Reflector) -> None:
         async with aclosing(reflector.events()) as events:
             async for event in events:
-                self._handlers.on_event(kind, event["type"], event["object"])
+                self.handlers.on_event(kind, event["type"], event["object"])

@@ -17,19 +17,19 @@ from tools.simulation.process import SchedulerProcess
 
 KNOWN_BOUNDS: Final[Mapping[str, int]] = {
     "._tombstones": store._TOMBSTONES,
-    "._clusters._log._names": 2 * snapshot._KEPT_CHANGES,
+    "clusters._log._names": 2 * snapshot._KEPT_CHANGES,
     "._correlator._buckets._entries": event_correlator.CACHE_SIZE,
     "._correlator._posted._entries": event_correlator.CACHE_SIZE,
     "._correlator._similar._entries": event_correlator.CACHE_SIZE,
     "._failures._logged_at": failure_log._MAX_TRACEBACKS,
-    ".limiter._latencies": 100,  # one per write of a window, which is at most --max-in-flight
+    "limiter._latencies": 100,  # one per write of a window, which is at most --max-in-flight
     "duration._cells[]": 22 * 200,  # 22 buckets per plugin, extension point and result that has occurred
-    ".estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
-    ".estimators[]._capacities[]._left": 600,
-    ".estimators[]._capacities[].deductions": 600,  # 2 per capacity
-    ".estimators[]._capacities[].deductions[]": 1200,
-    ".estimators[]._capacities[].deductions[][]": 6000,  # the assumed workloads of each
-    ".estimators[]._capacities[].deductions[][]._left": 1200,
+    "estimators[]._capacities": 300,  # 2 per cluster and 100, with 100 clusters
+    "estimators[]._capacities[]._left": 600,
+    "estimators[]._capacities[].deductions": 600,  # 2 per capacity
+    "estimators[]._capacities[].deductions[]": 1200,
+    "estimators[]._capacities[].deductions[][]": 6000,  # the assumed workloads of each
+    "estimators[]._capacities[].deductions[][]._left": 1200,
     "._similar._entries[].messages": event_correlator.CACHE_SIZE * event_correlator.SIMILAR_LIMIT,
 }
 """Containers that may grow up to a bound, by the end of their path."""

@@ -228,7 +228,7 @@ def _slot_is_lost_with_an_error() -> Patches:
 def _conflicts_without_a_pause() -> Patches:
     def again(self: FailureHandler, key: Any, conflicts: int) -> None:
         del conflicts
-        self._queue.add(key, 0)
+        self.state.queue.add(key, 0)
 
     yield FailureHandler, "_decide_again", again
 

@@ -21,14 +21,14 @@ from typing import Final
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
 from karmada_pyscheduler.informer.requeue import Requeuer
-from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.metrics.work_queues import QueueMetrics
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -40,52 +40,43 @@ _NAMED: Final = 5
 """Number of clusters that the log line of a scan names."""
 
 
-class ClusterReconciler:
-    """Collects changes of clusters and enqueues the bindings that they concern."""
+class ClusterReconciler(Struct):
+    """Collects changes of clusters and enqueues the bindings that they concern.
 
-    def __init__(
-        self,
-        requeuer: Requeuer,
-        *,
-        bindings: BindingCache,
-        queue: SchedulingQueue[BindingKey],
-        metrics: Metrics,
-        clock: Callable[[], float],
-        refused: RefusedBindings,
-    ) -> None:
-        """Start without a change.
+    Attributes:
+        requeuer: Adds the affected bindings to the queue.
+        bindings: All bindings.
+        queue: The scheduling queue; a scan waits while it has many keys.
+        metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
+        clock: In seconds.
+        refused: The bindings that wait for changes which plugins declare.
+    """
 
-        Args:
-            requeuer: Adds the affected bindings to the queue.
-            bindings: All bindings.
-            queue: The scheduling queue; a scan waits while it has many keys.
-            metrics: Gets a work item per version of a cluster, as upstream's worker queue does.
-            clock: In seconds.
-            refused: The bindings that wait for changes which plugins declare.
-        """
-        self._bindings = bindings
-        self._refused = refused
-        self._queue = queue
-        self._requeuer = requeuer
-        self._clock = clock
-        self._metrics = metrics.workqueues.of("ClusterReconcileWorker")
-        self._metrics.expose(depth=lambda: len(self._added), unfinished=self._unfinished)
-        self._pending = ClusterChanges()
-        self._added: list[float] = []
-        self._scan: _BindingScan | None = None
-        self._has_work = asyncio.Event()
+    requeuer: Requeuer
+    bindings: BindingCache
+    queue: SchedulingQueue[BindingKey]
+    metrics: QueueMetrics
+    clock: Callable[[], float]
+    refused: RefusedBindings
+    _pending: ClusterChanges = field(default_factory=ClusterChanges)
+    _added: list[float] = field(default_factory=list)
+    _scan: _BindingScan | None = None
+    _has_work: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.metrics.expose(depth=lambda: len(self._added), unfinished=self._unfinished)
 
     def on_change(self, old: Cluster | None, new: Cluster | None) -> None:
         """Add a change of a cluster; None for a cluster that did not exist before or was deleted."""
         for _ in range(self._pending.add(old, new)):
-            self._metrics.added()
-            self._added.append(self._clock())
+            self.metrics.added()
+            self._added.append(self.clock())
         self.on_declared_change(old, new)
 
     def on_declared_change(self, old: Binding | Cluster | None, new: Binding | Cluster | None) -> None:
         """Add a change of a binding or a cluster, if a plugin declares it for which a binding waits."""
         changed = new or old
-        for event in self._refused.events:
+        for event in self.refused.events:
             if changed is not None and requeue_rules.is_declared(event, old, new):
                 self._pending.add_declared(event, changed)
         self._notify()
@@ -104,7 +95,7 @@ class ClusterReconciler:
         """Scan whenever a cluster has changed, until cancelled."""
         while True:
             await self._has_work.wait()
-            await self._queue.wait_shorter_than(ENOUGH_DUE)
+            await self.queue.wait_shorter_than(ENOUGH_DUE)
             self.step()
             await asyncio.sleep(0)
 
@@ -116,7 +107,7 @@ class ClusterReconciler:
                 self._has_work.clear()
                 return False
             scan = self._scan = self._start_scan()
-        until = self._clock() + _SLICE_SECONDS
+        until = self.clock() + _SLICE_SECONDS
         for key in scan.keys:
             try:
                 is_concerned = self._test(scan, key)
@@ -124,43 +115,43 @@ class ClusterReconciler:
                 # An error with one binding must end neither this scan nor the process.
                 log.exception("Cannot determine whether changed clusters concern %s", key.display)
                 is_concerned = True
-                self._requeuer.add_key(key)
+                self.requeuer.add_key(key)
             scan.enqueued += is_concerned
-            if self._clock() > until or (is_concerned and not self._queue.is_shorter_than(ENOUGH_DUE)):
+            if self.clock() > until or (is_concerned and not self.queue.is_shorter_than(ENOUGH_DUE)):
                 return True
         self._finish_scan(scan)
         return True
 
     def _test(self, scan: _BindingScan, key: BindingKey) -> bool:
         """Enqueue a binding if the changes concern it; return whether they do."""
-        binding = self._bindings.get(key)
-        if binding is None or not self._requeuer.is_assigned(binding):
+        binding = self.bindings.get(key)
+        if binding is None or not self.requeuer.is_assigned(binding):
             return False
         if scan.changes.concerns(binding):
             event = requeue_rules.CLUSTER_CHANGED
-        elif scan.changes.end_refusal(binding, self._refused.waiting.get(key, ())):
+        elif scan.changes.end_refusal(binding, self.refused.waiting.get(key, ())):
             event = requeue_rules.PLUGIN_EVENT
         else:
             return False
         log.log(logs.V4, "Requeue %s due to event(%s).", key.display, event)
-        self._requeuer.enqueue(binding, event)
+        self.requeuer.enqueue(binding, event)
         return True
 
     def _start_scan(self) -> _BindingScan:
-        now = self._clock()
+        now = self.clock()
         for added in self._added:
-            self._metrics.taken(now - added)
+            self.metrics.taken(now - added)
         # Statuses of clusters change all the time, so a scan for plugins tests those only that wait.
-        keys = self._bindings.keys() if self._pending.concern_all else list(self._refused.waiting)
+        keys = self.bindings.keys() if self._pending.concern_all else list(self.refused.waiting)
         scan = _BindingScan(self._pending, iter(keys), now, len(self._added))
         self._pending, self._added = ClusterChanges(), []
         return scan
 
     def _finish_scan(self, scan: _BindingScan) -> None:
         self._scan = None
-        seconds = self._clock() - scan.started
+        seconds = self.clock() - scan.started
         for _ in range(scan.versions):
-            self._metrics.finished(seconds / scan.versions)
+            self.metrics.finished(seconds / scan.versions)
         if scan.enqueued and scan.changes.names:
             names = sorted(scan.changes.names)
             more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -180,7 +171,7 @@ class ClusterReconciler:
 
     def _unfinished(self) -> list[float]:
         scan = self._scan
-        return [] if scan is None else [self._clock() - scan.started] * min(scan.versions, 1)
+        return [] if scan is None else [self.clock() - scan.started] * min(scan.versions, 1)
 
 
 class _BindingScan(Struct):

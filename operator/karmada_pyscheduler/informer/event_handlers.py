@@ -92,15 +92,21 @@ class EventHandlers:
         self._clusters = clusters
         self._queue = queue
         self._metrics = metrics
+        names = frozenset(scheduler_names)
         self.requeuer = Requeuer(
             bindings=bindings,
             queue=queue,
-            scheduler_names=scheduler_names,
+            scheduler_names=names,
             metrics=metrics,
             listeners=listeners.enqueued,
         )
         self._reconciler = ClusterReconciler(
-            self.requeuer, bindings=bindings, queue=queue, metrics=metrics, clock=clock, refused=refused
+            self.requeuer,
+            bindings=bindings,
+            queue=queue,
+            metrics=metrics.workqueues.of("ClusterReconcileWorker"),
+            clock=clock,
+            refused=refused,
         )
         self.cluster_reads = ClusterReads(
             on_found=partial(self._put, CLUSTER), on_absent=self.clusters_absent, clock=clock
@@ -117,7 +123,7 @@ class EventHandlers:
             requeuer=self.requeuer,
             reconciler=self._reconciler,
             cluster_lists=self.cluster_lists,
-            scheduler_names=frozenset(scheduler_names),
+            scheduler_names=names,
             listeners=listeners,
         )
         self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())

@@ -15,10 +15,10 @@ docs/decisions/0045-one-seam-to-kopf.md has the measurements behind this.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import logging
 import ssl
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final, Protocol, cast
@@ -32,6 +32,7 @@ from karmada_pyscheduler.informer.event_handlers import EventHandlers
 from karmada_pyscheduler.informer.kopf_watcher import NoMemories, watch_settings
 from karmada_pyscheduler.informer.reflector import Reflector
 from karmada_pyscheduler.informer.relist import Relister
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +44,7 @@ _LOGIN_LIFE: Final = timedelta(minutes=5)
 _REMINDER_SECONDS: Final = 120.0
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class _Login(kopf.ConnectionInfo):
     """Server and credentials for kopf, with the TLS context of the scheduler's own connection.
 
@@ -52,7 +53,7 @@ class _Login(kopf.ConnectionInfo):
     """
 
     tls: ssl.SSLContext
-    expiration: datetime | None = field(default=None, compare=False)
+    expiration: datetime | None = dataclasses.field(default=None, compare=False)
 
     def as_ssl_context(self) -> ssl.SSLContext:
         return self.tls
@@ -71,47 +72,38 @@ class EventSource(Protocol):
     async def run(self) -> None: ...
 
 
-class KopfWatch:
-    """Watches kinds and hands every event to the handlers, in the order of each object's changes."""
+class KopfWatch(Struct):
+    """Watches kinds and hands every event to the handlers, in the order of each object's changes.
 
-    def __init__(
-        self,
-        resources: Sequence[Resource],
-        handlers: EventHandlers,
-        lists: Relister,
-        requests: WatchRequests,
-        *,
-        identity: str,
-        login: Callable[[], Awaitable[Identity]],
-        after_start: Callable[[], None],
-        clock: Callable[[], float],
-        silent_after: float = SILENT_SECONDS,
-    ) -> None:
-        """Prepare the watches; ``run`` starts them.
+    Attributes:
+        resources: The kinds.
+        handlers: Called on the event loop for every event.
+        lists: Fill the caches of the handlers; kopf starts when they are served.
+        requests: Sends the requests to watch.
+        identity: kopf's name for this process. Without it, kopf looks the user up, who may be in no database.
+        login: Returns valid credentials, with which kopf does discovery.
+        after_start: Called after every start; kopf has then replaced the process's signal handlers.
+        clock: In seconds, never running backwards.
+        silent_after: Seconds without an event or an accepted watch of a kind until that is a ``problem``.
+    """
 
-        Args:
-            resources: The kinds.
-            handlers: Called on the event loop for every event.
-            lists: Fill the caches of the handlers; kopf starts when they are served.
-            requests: Sends the requests to watch.
-            identity: kopf's name for this process. Without it, kopf looks the user up, who may be in no database.
-            login: Returns valid credentials, with which kopf does discovery.
-            after_start: Called after every start; kopf has then replaced the process's signal handlers.
-            clock: In seconds, never running backwards.
-            silent_after: Seconds without an event or an accepted watch of a kind until that is a ``problem``.
-        """
-        self._resources = resources
-        self._handlers = handlers
-        self._lists = lists
-        self._identity = identity
-        self._login = login
-        self._after_start = after_start
-        self._silent_after = silent_after
-        self._reflectors = {
-            resource.kind: Reflector(resource, lists, handlers, requests, clock=clock)
-            for resource in resources
-        }
-        self._running = False
+    resources: Sequence[Resource]
+    handlers: EventHandlers
+    lists: Relister
+    requests: WatchRequests
+    identity: str
+    login: Callable[[], Awaitable[Identity]]
+    after_start: Callable[[], None]
+    clock: Callable[[], float]
+    silent_after: float = SILENT_SECONDS
+    _reflectors: dict[str, Reflector] = field(default_factory=dict)
+    _running: bool = False
+
+    def __post_init__(self) -> None:
+        for resource in self.resources:
+            self._reflectors[resource.kind] = Reflector(
+                resource, self.lists, self.handlers, self.requests, clock=self.clock
+            )
 
     @property
     def problem(self) -> str | None:
@@ -119,7 +111,7 @@ class KopfWatch:
         if not self._running:
             return "kopf is not running"
         ages = {kind: reflector.age for kind, reflector in self._reflectors.items()}
-        silent = [f"{kind} ({age:.0f}s)" for kind, age in sorted(ages.items()) if age > self._silent_after]
+        silent = [f"{kind} ({age:.0f}s)" for kind, age in sorted(ages.items()) if age > self.silent_after]
         return f"no event, bookmark or accepted watch of {', '.join(silent)}" if silent else None
 
     def age(self, kind: str) -> float:
@@ -151,7 +143,7 @@ class KopfWatch:
         restarts = 0
         loop = asyncio.get_running_loop()
         while True:
-            await self._lists.wait_until_served()
+            await self.lists.wait_until_served()
             started = loop.time()
             try:
                 await self._run_once()
@@ -168,9 +160,9 @@ class KopfWatch:
             memories=NoMemories(),
             clusterwide=True,
             standalone=True,
-            identity=self._identity,  # type: ignore[arg-type]  # a private subtype of str
+            identity=self.identity,  # type: ignore[arg-type]  # a private subtype of str
         )
-        self._after_start()
+        self.after_start()
         self._running = True
         try:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -189,7 +181,7 @@ class KopfWatch:
         registry = kopf.OperatorRegistry()
 
         async def login(**_: Any) -> kopf.ConnectionInfo:
-            found = await self._login()
+            found = await self.login()
             scheme, _space, credential = (found.authorization or "").partition(" ")
             return _Login(
                 server=found.server,
@@ -201,7 +193,7 @@ class KopfWatch:
             )
 
         kopf.on.login(registry=registry)(login)
-        for resource in self._resources:
+        for resource in self.resources:
             kopf.on.event(
                 resource.group,
                 resource.version,
@@ -211,7 +203,7 @@ class KopfWatch:
         return registry
 
     def _handler(self, kind: str) -> Callable[..., Awaitable[None]]:
-        on_event = self._handlers.on_event
+        on_event = self.handlers.on_event
 
         async def deliver(*, event: kopf.RawEvent, **_: Any) -> None:
             on_event(

@@ -20,6 +20,7 @@ from typing import Any, Final, Protocol
 
 from karmada_pyscheduler.client.karmada import Resource
 from karmada_pyscheduler.client.watch_requests import Event, WatchRequests
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -53,41 +54,33 @@ class KnownVersions(Protocol):
         """Return whether the change of an object is known, so that its event is dropped."""
 
 
-class Reflector:
+class Reflector(Struct):
     """Lists and watches one kind. ``age`` may be called from any thread, the rest on the event loop."""
 
-    def __init__(
-        self,
-        resource: Resource,
-        lists: Lists,
-        known: KnownVersions,
-        requests: WatchRequests,
-        *,
-        clock: Callable[[], float],
-    ) -> None:
-        """Watch nothing yet; ``clock`` returns seconds, never running backwards."""
-        self._kind: Final = resource.kind
-        self._path: Final = resource.path
-        self._lists = lists
-        self._known = known
-        self._requests = requests
-        self._clock = clock
-        self._last_event = clock()
-        self._is_restarting = False
-        self._is_accepted = False
-        self._patience = _REFUSED_SECONDS
-        self._timer: asyncio.TimerHandle | None = None
-        self._waiting: asyncio.Task[Any] | None = None
-        self._is_interrupted = False
+    resource: Resource
+    lists: Lists
+    known: KnownVersions
+    requests: WatchRequests
+    clock: Callable[[], float]
+    _last_event: float = 0.0
+    _is_restarting: bool = False
+    _is_accepted: bool = False
+    _patience: float = _REFUSED_SECONDS
+    _timer: asyncio.TimerHandle | None = None
+    _waiting: asyncio.Task[Any] | None = None
+    _is_interrupted: bool = False
+
+    def __post_init__(self) -> None:
+        self.reset_age()
 
     @property
     def age(self) -> float:
         """The seconds since the last event, bookmark or accepted request."""
-        return max(0.0, self._clock() - self._last_event)
+        return max(0.0, self.clock() - self._last_event)
 
     def reset_age(self) -> None:
         """Start to count the time of silence."""
-        self._last_event = self._clock()
+        self._last_event = self.clock()
 
     def restart(self) -> None:
         """End the connection; the watch starts again with a list."""
@@ -98,8 +91,8 @@ class Reflector:
         """Yield the events of the kind without end: not those whose change is known, and no bookmarks."""
         while True:
             self._is_restarting = False  # what has requested a list before, gets the next one
-            version = await self._lists.list_and_start_version(self._kind)
-            while not await self._lists.must_relist(self._kind, version):
+            version = await self.lists.list_and_start_version(self.resource.kind)
+            while not await self.lists.must_relist(self.resource.kind, version):
                 async with aclosing(self._connection(version)) as events:
                     async for event in events:
                         version = event["object"].get("metadata", {}).get("resourceVersion", version)
@@ -111,16 +104,16 @@ class Reflector:
 
     async def _connection(self, version: str) -> AsyncGenerator[Event, None]:
         """Yield the events of one connection; the watch is restarting if the version cannot be watched any more."""
-        target = f"{self._path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}"
+        target = f"{self.resource.path}?watch=true&allowWatchBookmarks=true&resourceVersion={version}"
         self._is_accepted = False
         self._check_after(self._patience)
         try:
-            async with aclosing(self._requests.events(target, self._accepted)) as events:
+            async with aclosing(self.requests.events(target, self._accepted)) as events:
                 while not self._is_restarting and (event := await self._next(events)) is not None:
                     if event["type"] == "ERROR":
                         self._is_restarting = True
                         return
-                    self._last_event = self._clock()
+                    self._last_event = self.clock()
                     yield event
         finally:
             self._check_after(None)
@@ -144,7 +137,7 @@ class Reflector:
 
     def _accepted(self) -> None:
         """Note that the API server has accepted the request of the connection."""
-        self._last_event, self._is_accepted, self._patience = self._clock(), True, _REFUSED_SECONDS
+        self._last_event, self._is_accepted, self._patience = self.clock(), True, _REFUSED_SECONDS
 
     def _check_after(self, seconds: float | None) -> None:
         """Check the connection after some seconds instead of the time that was set before; None: not at all."""
@@ -160,7 +153,7 @@ class Reflector:
             self._patience = min(2 * self._patience, IDLE_SECONDS)
             self._interrupt()
             return
-        idle_in = self._last_event + IDLE_SECONDS - self._clock()
+        idle_in = self._last_event + IDLE_SECONDS - self.clock()
         if idle_in <= 0:
             self._interrupt()
         self._check_after(idle_in if idle_in > 0 else IDLE_SECONDS)
@@ -176,9 +169,9 @@ class Reflector:
         if event["type"] != "MODIFIED":
             return False
         try:
-            self._known.observe(self._kind, event["object"])
-            return self._known.is_known(self._kind, event["object"])
+            self.known.observe(self.resource.kind, event["object"])
+            return self.known.is_known(self.resource.kind, event["object"])
         except Exception:
             # An exception here would end the watch of the kind. The handler logs the problem of the object.
-            log.exception("Cannot determine whether a change is known", extra={"kind": self._kind})
+            log.exception("Cannot determine whether a change is known", extra={"kind": self.resource.kind})
             return False

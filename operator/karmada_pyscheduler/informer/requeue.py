@@ -12,43 +12,34 @@ from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.structs import Struct
 
 _KEPT_DELETED: Final = 16
 """Keys of deleted bindings that may stay in the queue of a standby, besides one for each binding."""
 
 
-class Requeuer:
-    """Adds bindings to the scheduling queue and counts the events that caused it."""
+class Requeuer(Struct, kw_only=True):
+    """Adds bindings to the scheduling queue and counts the events that caused it.
 
-    def __init__(
-        self,
-        *,
-        bindings: BindingCache,
-        queue: SchedulingQueue[BindingKey],
-        scheduler_names: Collection[str],
-        metrics: Metrics,
-        listeners: Sequence[Callable[[BindingKey, str], None]] = (),
-    ) -> None:
-        """Add bindings of this cache to this queue.
+    Attributes:
+        bindings: All bindings.
+        queue: The scheduling queue.
+        scheduler_names: The schedulers of this process, by the names that bindings have for them.
+        metrics: Counts the bindings that are added, by the name of the event.
+        listeners: Get the key of the binding, and the name of the event.
+    """
 
-        Args:
-            bindings: All bindings.
-            queue: The scheduling queue.
-            scheduler_names: The schedulers of this process, by the names that bindings have for them.
-            metrics: Counts the bindings that are added, by the name of the event.
-            listeners: Get the key of the binding, and the name of the event.
-        """
-        self._bindings = bindings
-        self._queue = queue
-        self._scheduler_names = frozenset(scheduler_names)
-        self._incoming = metrics.scheduling.queue_incoming
-        self._listeners = listeners
-        self._deferred: list[BindingKey] | None = None
-        self._deleted = 0
+    bindings: BindingCache
+    queue: SchedulingQueue[BindingKey]
+    scheduler_names: Collection[str]
+    metrics: Metrics
+    listeners: Sequence[Callable[[BindingKey, str], None]] = ()
+    _deferred: list[BindingKey] | None = None
+    _deleted: int = 0
 
     def is_assigned(self, binding: Binding) -> bool:
         """Return whether a binding is assigned to one of our schedulers."""
-        return requeue_rules.is_assigned_to(binding, self._scheduler_names)
+        return requeue_rules.is_assigned_to(binding, self.scheduler_names)
 
     @property
     def is_deferring(self) -> bool:
@@ -72,35 +63,35 @@ class Requeuer:
 
     def enqueue(self, binding: Binding, event: str) -> None:
         """Add a binding because of an event."""
-        self._incoming.labels(event).inc()
-        for listener in self._listeners:
+        self.metrics.scheduling.queue_incoming.labels(event).inc()
+        for listener in self.listeners:
             listener(binding.key, event)
         if self._deferred is not None and binding.spec.clusters:
             self._deferred.append(binding.key)
         else:
-            self._queue.add(binding.key, binding.spec.priority)
+            self.queue.add(binding.key, binding.spec.priority)
 
     def add_key(self, key: BindingKey) -> None:
         """Add a binding without an event; a key that is not in the cache is ignored."""
-        binding = self._bindings.get(key)
+        binding = self.bindings.get(key)
         if binding is not None:
-            self._queue.add(key, binding.spec.priority)
+            self.queue.add(key, binding.spec.priority)
 
     def on_deleted(self) -> None:
         """Note that a binding was deleted. Nobody takes its key from the queue of a standby, so it is dropped there."""
         self._deleted += 1
-        if self._deleted > len(self._bindings) + _KEPT_DELETED:
+        if self._deleted > len(self.bindings) + _KEPT_DELETED:
             self._deleted = 0
-            self._queue.retain(lambda key: self._bindings.get(key) is not None)
+            self.queue.retain(lambda key: self.bindings.get(key) is not None)
 
     def on_policy_changed(self, policy_id: str) -> None:
         """Add the bindings that a policy claims; ``policy_id`` is its permanent id."""
-        for key in self._bindings.claimed_by(policy_id):
+        for key in self.bindings.claimed_by(policy_id):
             self._enqueue_key(key, requeue_rules.POLICY_CHANGED)
 
     def on_plugins_changed(self) -> None:
         """Add the unplaced bindings: other plugins may find a cluster for them."""
-        for binding in self._bindings:
+        for binding in self.bindings:
             if requeue_rules.is_unplaced(binding):
                 self._enqueue_assigned(binding, requeue_rules.PLUGINS_CHANGED)
 
@@ -111,15 +102,15 @@ class Requeuer:
     def on_version_rollback(self, kind: str) -> None:
         """Add the bindings that objects of a kind concern: the same generation may mean another spec now."""
         with self.deferring_placed():
-            for binding in self._bindings:
+            for binding in self.bindings:
                 if kind in (CLUSTER, binding.key.kind):
                     self._enqueue_assigned(binding, requeue_rules.VERSION_ROLLBACK)
 
     def _enqueue_key(self, key: BindingKey, event: str) -> None:
-        binding = self._bindings.get(key)
+        binding = self.bindings.get(key)
         if binding is not None:
             self._enqueue_assigned(binding, event)
 
     def _enqueue_assigned(self, binding: Binding, event: str) -> None:
-        if requeue_rules.is_claimed_and_assigned(binding, self._scheduler_names):
+        if requeue_rules.is_claimed_and_assigned(binding, self.scheduler_names):
             self.enqueue(binding, event)

@@ -19,7 +19,7 @@ from karmada_scheduler.core.budget import Budget, BudgetedCoroutine, WaitsError,
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import with_term
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import Struct, field, replace
 
 
 def new_budget() -> Budget:
@@ -41,45 +41,31 @@ class Undecided(Struct, frozen=True):
     lock: AbstractAsyncContextManager[object]
 
 
-class DecisionRunner:
-    """Runs the scheduling algorithm on the state of the caches."""
+class DecisionRunner(Struct):
+    """Runs the scheduling algorithm on the state of the caches.
 
-    def __init__(
-        self,
-        state: SchedulerState,
-        *,
-        algorithm: SchedulingAlgorithm,
-        accurate: AccurateEstimator | None,
-        in_flight: Mapping[BindingKey, Binding],
-        new_budget: Callable[[], Budget],
-    ) -> None:
-        """Set the dependencies of all decisions.
+    Attributes:
+        state: The caches and the plugins.
+        algorithm: Decides.
+        accurate: Requests available replicas from the member clusters; None if that is off.
+        in_flight: The bindings that are decided and not written yet.
+        new_budget: Returns the budget of one decision.
+    """
 
-        Args:
-            state: The caches and the plugins.
-            algorithm: Decides.
-            accurate: Requests available replicas from the member clusters; None if that is off.
-            in_flight: The bindings that are decided and not written yet.
-            new_budget: Returns the budget of one decision.
-        """
-        self._algorithm = algorithm
-        self._clusters = state.clusters
-        self._assumed = state.assumed
-        self._refused = state.refused
-        self._names = state.profiles.names
-        self._accurate = accurate
-        self._in_flight = in_flight
-        self._fallbacks = state.metrics.estimators.fallbacks
-        self._new_budget = new_budget
-        self._decision_lock = asyncio.Lock()
-        self._long_decision_lock = asyncio.Lock()
+    state: SchedulerState
+    algorithm: SchedulingAlgorithm
+    accurate: AccurateEstimator | None
+    in_flight: Mapping[BindingKey, Binding]
+    new_budget: Callable[[], Budget]
+    _decision_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _long_decision_lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def begin(self, request: DecisionRequest) -> Decision | Undecided:
         """Return the decision about a binding; if it has to wait, other bindings are decided until it is finished."""
         framework = request.framework
         if framework.is_async or self._requests_estimates(request.binding) or self._decision_lock.locked():
             return self._undecided(request)
-        budget = self._new_budget()
+        budget = self.new_budget()
         try:
             decision = begin(self._decide(request, budget), budget)
         except WaitsError:
@@ -87,7 +73,7 @@ class DecisionRunner:
             return self._undecided(request)
         if not isinstance(decision, BudgetedCoroutine):
             return decision
-        if self._assumed is None:
+        if self.state.assumed is None:
             return self._undecided(request, decision)
         # Other decisions may assume placements before it continues, so it begins again under the lock.
         decision.close()
@@ -101,9 +87,9 @@ class DecisionRunner:
         With overcommit protection, each decision depends on the placements that the ones before have assumed. Decisions
         that exceeded their time slice run one at a time, so that all others get every second slice.
         """
-        self._refused.begin(request.binding.key, request.framework.requeue_events)
+        self.state.refused.begin(request.binding.key, request.framework.requeue_events)
         lock: AbstractAsyncContextManager[object] = nullcontext()
-        if self._assumed is not None:
+        if self.state.assumed is not None:
             lock = self._decision_lock
         elif begun is not None:
             lock = self._long_decision_lock
@@ -114,34 +100,34 @@ class DecisionRunner:
         if undecided.begun is not None:
             return await undecided.begun
         request = undecided.request
-        budget = self._new_budget()
-        if self._accurate is None:
+        budget = self.new_budget()
+        if self.accurate is None:
             return await BudgetedCoroutine(self._decide(request, budget), budget)
         # With overcommit protection it keeps its slot, because the next decisions wait for the lock with theirs.
-        without_slot = attempt.undecided_without_slot if self._assumed is None else keep_slot
-        session = self._accurate.session(request.binding, without_slot)
+        without_slot = attempt.undecided_without_slot if self.state.assumed is None else keep_slot
+        session = self.accurate.session(request.binding, without_slot)
         decision = await BudgetedCoroutine(self._decide(request, budget, session), budget)
         if not session.fallbacks:
             return decision
         extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
-        self._fallbacks.labels(extent).inc()
+        self.state.metrics.estimators.fallbacks.labels(extent).inc()
         return replace(decision, fallbacks=session.fallbacks)
 
     def _requests_estimates(self, binding: Binding) -> bool:
-        return self._accurate is not None and binding.spec.is_workload
+        return self.accurate is not None and binding.spec.is_workload
 
     def _decide(
         self, request: DecisionRequest, budget: Budget, session: ReplicaEstimator | None = None
     ) -> Coroutine[Any, Any, Decision]:
         binding = with_term(request.binding, request.term) if request.term else request.binding
-        return self._algorithm.decide(
+        return self.algorithm.decide(
             binding,
-            self._clusters.snapshot(),
+            self.state.clusters.snapshot(),
             request.framework,
             session=session,
-            assumed={} if self._assumed is None else self._assumed.by_cluster(),
-            in_flight=tuple(self._in_flight.values()),
-            until_stable=requeue_rules.is_claimed_and_assigned(request.binding, self._names),
+            assumed={} if self.state.assumed is None else self.state.assumed.by_cluster(),
+            in_flight=tuple(self.in_flight.values()),
+            until_stable=requeue_rules.is_claimed_and_assigned(request.binding, self.state.profiles.names),
             budget=budget,
             workload=request.workload,
             proposed=request.proposed,

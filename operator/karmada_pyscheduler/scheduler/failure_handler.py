@@ -18,6 +18,7 @@ from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.result import Action, AttemptOutcome, AttemptStatus
 from karmada_scheduler.core import requeue_rules
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -33,18 +34,13 @@ _UNSCHEDULABLE: Final = frozenset({AttemptStatus.HELD, AttemptStatus.UNSCHEDULAB
 """With the longer backoff of the priority queue: an event is more likely to help than a repetition."""
 
 
-class FailureHandler:
+class FailureHandler(Struct):
     """Returns keys to the queue; counts conflicts and exceeded budgets in a row."""
 
-    def __init__(self, state: SchedulerState, recording: Recording) -> None:
-        """Return keys to the queue of ``state``; ``recording`` notes why a binding is tried again."""
-        self._queue = state.queue
-        self._bindings = state.bindings
-        self._profiles = state.profiles
-        self._incoming = state.metrics.scheduling.queue_incoming
-        self._recording = recording
-        self._conflicts: dict[BindingKey, int] = {}
-        self._over_budget_delays: dict[BindingKey, float] = {}
+    state: SchedulerState
+    recording: Recording
+    _conflicts: dict[BindingKey, int] = field(default_factory=dict)
+    _over_budget_delays: dict[BindingKey, float] = field(default_factory=dict)
 
     def finish(self, attempt: Attempt) -> None:
         """End an attempt, unless it ended with its result, and apply its outcome to the queue."""
@@ -52,7 +48,7 @@ class FailureHandler:
             attempt.end()
         key, outcome = attempt.key, attempt.outcome
         if outcome.status is not AttemptStatus.HELD:
-            self._queue.release(key)
+            self.state.queue.release(key)
         conflicts = self._conflicts.pop(key, 0)
         delay = self._delay(attempt)
         match outcome.action:
@@ -61,18 +57,18 @@ class FailureHandler:
             case Action.RETRY:
                 self._retry(key, outcome, delay)
             case Action.CHECK_LATER:
-                self._queue.forget(key)
-                self._queue.add_after(key, delay)
+                self.state.queue.forget(key)
+                self.state.queue.add_after(key, delay)
             case Action.FORGET:
-                self._queue.forget(key)
+                self.state.queue.forget(key)
         attempt.request = None  # the loop keeps its last attempt, which must not keep replaced plugins
-        self._queue.done(key)
+        self.state.queue.done(key)
 
     def _decide_again(self, key: BindingKey, conflicts: int) -> None:
         self._conflicts[key] = conflicts
-        self._recording.requeued(key, requeue_rules.CONFLICT)
+        self.recording.requeued(key, requeue_rules.CONFLICT)
         if conflicts == 1:
-            self._queue.add(key, self._priority_of(key))
+            self.state.queue.add(key, self._priority_of(key))
             return
         if conflicts >= _LOGGED_CONFLICTS:
             log.info(
@@ -83,17 +79,17 @@ class FailureHandler:
         self._retry(key, AttemptOutcome(Action.RETRY), 0.0)
 
     def _retry(self, key: BindingKey, outcome: AttemptOutcome, delay: float) -> None:
-        self._incoming.labels(requeue_rules.ATTEMPT_FAILED).inc()
-        self._recording.requeued(key, requeue_rules.ATTEMPT_FAILED)
+        self.state.metrics.scheduling.queue_incoming.labels(requeue_rules.ATTEMPT_FAILED).inc()
+        self.recording.requeued(key, requeue_rules.ATTEMPT_FAILED)
         if not delay:
-            self._queue.add_rate_limited(key, unschedulable=outcome.status in _UNSCHEDULABLE)
+            self.state.queue.add_rate_limited(key, unschedulable=outcome.status in _UNSCHEDULABLE)
         elif outcome.status is AttemptStatus.HELD:
-            self._queue.hold(key, delay, line=outcome.line, priority=self._priority_of(key))
+            self.state.queue.hold(key, delay, line=outcome.line, priority=self._priority_of(key))
         else:
-            self._queue.add_after(key, delay)
+            self.state.queue.add_after(key, delay)
 
     def _priority_of(self, key: BindingKey) -> int:
-        binding = self._bindings.get(key)
+        binding = self.state.bindings.get(key)
         return binding.spec.priority if binding is not None else 0
 
     def _delay(self, attempt: Attempt) -> float:
@@ -108,7 +104,7 @@ class FailureHandler:
         if (
             outcome.status is AttemptStatus.PLUGIN_FAILED
             and request is not None
-            and self._profiles.of(request.binding) is not request.framework
+            and self.state.profiles.of(request.binding) is not request.framework
         ):
             return 0.0  # it was for the plugin that has been replaced since
         return outcome.delay

@@ -51,7 +51,7 @@ class ReconcilerHarness:
             requeuer,
             bindings=self.bindings,
             queue=self.queue,
-            metrics=self.metrics,
+            metrics=self.metrics.workqueues.of("ClusterReconcileWorker"),
             clock=self._clock,
             refused=self.refused,
         )

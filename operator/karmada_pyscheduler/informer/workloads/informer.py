@@ -60,43 +60,33 @@ class _Kind(Struct):
     bindings: dict[Name, dict[BindingKey, None]] = field(default_factory=dict)
 
 
-class WorkloadInformer:
-    """The metadata of the workloads that bindings name; for use from one event loop."""
+class WorkloadInformer(Struct):
+    """The metadata of the workloads that bindings name; for use from one event loop.
 
-    def __init__(
-        self,
-        client: MetadataClient,
-        *,
-        is_needed: Callable[[Binding], bool],
-        on_change: Callable[[BindingKey], None],
-        on_synced: Callable[[BindingKey], None],
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        patience: float = PATIENCE_SECONDS,
-    ) -> None:
-        """Watch nothing yet.
+    Attributes:
+        client: Reads metadata.
+        is_needed: Returns whether a plugin of a binding's profile needs its workload.
+        on_change: Called with the key of a binding whose workload has other metadata than before.
+        on_synced: Called with the key of a binding for which ``look_up`` returned ``NotSynced``, when it has
+            another answer.
+        clock: In seconds, never running backwards.
+        sleep: Waits for a number of seconds.
+        patience: Maximum wait of a binding for the list of its kind, or for the read of its workload, in seconds.
+    """
 
-        Args:
-            client: Reads metadata.
-            is_needed: Returns whether a plugin of a binding's profile needs its workload.
-            on_change: Called with the key of a binding whose workload has other metadata than before.
-            on_synced: Called with the key of a binding for which ``look_up`` returned ``NotSynced``, when it has
-                another answer.
-            clock: In seconds, never running backwards.
-            sleep: Waits for a number of seconds.
-            patience: Maximum wait of a binding for the list of its kind, or for the read of its workload, in seconds.
-        """
-        self._is_needed = is_needed
-        self._on_change = on_change
-        self._on_synced = on_synced
-        self._clock = clock
-        self._patience = patience
-        self._deps = Dependencies(client=client, clock=clock, sleep=sleep, reads=asyncio.Semaphore(_READS))
-        self._followed: dict[BindingKey, _Reference] = {}
-        self._kinds: dict[KindName, _Kind] = {}
-        self._waiting: dict[BindingKey, None] = {}  # in the order in which they are enqueued again
-        self._without_metadata: set[BindingKey] = set()
-        self._first: dict[KindName, float] = {}
+    client: MetadataClient
+    is_needed: Callable[[Binding], bool]
+    on_change: Callable[[BindingKey], None]
+    on_synced: Callable[[BindingKey], None]
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    patience: float = PATIENCE_SECONDS
+    _reads: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_READS))
+    _followed: dict[BindingKey, _Reference] = field(default_factory=dict)
+    _kinds: dict[KindName, _Kind] = field(default_factory=dict)
+    _waiting: dict[BindingKey, None] = field(default_factory=dict)
+    _without_metadata: set[BindingKey] = field(default_factory=set)
+    _first: dict[KindName, float] = field(default_factory=dict)
 
     def __len__(self) -> int:
         """Return the number of objects whose metadata is stored; may be called from any thread."""
@@ -117,7 +107,7 @@ class WorkloadInformer:
 
     def follow_all(self, bindings: Iterable[Binding]) -> None:
         """Watch the workloads of these bindings and of no others, as far as plugins need them."""
-        wanted = {each.key: each for each in bindings if self._is_needed(each)}
+        wanted = {each.key: each for each in bindings if self.is_needed(each)}
         # A list only has the objects that are wanted when it starts, so the kinds of new bindings are listed again.
         listed_again = {
             _reference(binding).kind for key, binding in wanted.items() if key not in self._followed
@@ -134,7 +124,7 @@ class WorkloadInformer:
 
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
         """Watch the workload that a changed binding names now; None for a deleted binding."""
-        if new is not None and self._is_needed(new):
+        if new is not None and self.is_needed(new):
             self._follow(new.key, new)
             self._read_if_uncertain(new.key)
         elif (present := new or old) is not None:
@@ -176,11 +166,11 @@ class WorkloadInformer:
             if pending.problem:
                 return self._no_metadata(key, pending.problem)
             started, last_error = pending.started, pending.last_error
-        left = started + self._patience - self._clock()
+        left = started + self.patience - self.clock()
         if left > 0:
             self._waiting[key] = None
             return NotSynced(left + _MARGIN_SECONDS)
-        text = f"the metadata of {reference.kind} was not read within {self._patience:g}s"
+        text = f"the metadata of {reference.kind} was not read within {self.patience:g}s"
         return self._no_metadata(key, f"{text}: {last_error}" if last_error else text)
 
     def close(self) -> None:
@@ -197,8 +187,8 @@ class WorkloadInformer:
             for name, started in self._first.items()
             if (kind := self._kinds.get(name)) and not kind.reflector.is_synced and not kind.reflector.problem
         }
-        latest = max(self._first.values(), default=-self._patience)
-        return max(latest + self._patience - self._clock(), 0.0) if self._first else 0.0
+        latest = max(self._first.values(), default=-self.patience)
+        return max(latest + self.patience - self.clock(), 0.0) if self._first else 0.0
 
     def _read_if_uncertain(self, key: BindingKey) -> None:
         """Read the workload of a followed binding that the watch has not delivered."""
@@ -256,8 +246,9 @@ class WorkloadInformer:
             self._requeue(kind.bindings.get(about, ()))
 
         store = MetadataStore(name.kind, on_metadata_change)
+        dependencies = Dependencies(client=self.client, clock=self.clock, sleep=self.sleep, reads=self._reads)
         kind = _Kind(
-            MetadataReflector(name, store, self._deps, on_state_change=on_state_change, on_get=on_get)
+            MetadataReflector(name, store, dependencies, on_state_change=on_state_change, on_get=on_get)
         )
         return kind
 
@@ -266,14 +257,14 @@ class WorkloadInformer:
         self._requeue(keys)
         if isinstance(before, Workload) and isinstance(now, Workload):
             for key in keys:
-                self._on_change(key)
+                self.on_change(key)
 
     def _requeue(self, keys: Iterable[BindingKey]) -> None:
         """Enqueue the bindings that wait, and those that were scheduled without metadata."""
         for key in keys:
             if key in self._waiting:
                 self._waiting.pop(key, None)
-                self._on_synced(key)
+                self.on_synced(key)
             elif key in self._without_metadata:
                 self._without_metadata.discard(key)
-                self._on_change(key)
+                self.on_change(key)

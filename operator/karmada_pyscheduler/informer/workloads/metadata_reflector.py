@@ -26,7 +26,7 @@ from karmada_scheduler import json_body
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -76,7 +76,7 @@ class PendingGet(Struct):
             self.task.cancel()
 
 
-class MetadataReflector:
+class MetadataReflector(Struct):
     """Lists and watches one kind into a store, and reads single objects that the watch has not delivered.
 
     Attributes:
@@ -85,44 +85,34 @@ class MetadataReflector:
         is_synced: Whether a complete list was stored.
         problem: A failure that retries cannot fix, shown to users; "" without one.
         last_error: The error of the last attempt.
+        kind: The watched kind.
+        store: Gets the metadata.
+        dependencies: Shared by all kinds.
+        on_state_change: Called when the kind is synced, or its ``problem`` changes.
+        on_get: Called with the name when a single object was read, or turns out not to be readable.
     """
 
-    def __init__(
-        self,
-        kind: KindName,
-        store: MetadataStore,
-        dependencies: Dependencies,
-        *,
-        on_state_change: Callable[[], None],
-        on_get: Callable[[Name], None],
-    ) -> None:
-        """Prepare; ``start`` starts.
+    kind: KindName
+    store: MetadataStore
+    dependencies: Dependencies
+    on_state_change: Callable[[], None]
+    on_get: Callable[[Name], None]
+    started: float = 0.0
+    is_synced: bool = False
+    problem: str = ""
+    last_error: str = ""
+    _resource: ServedResource | None = None
+    _task: asyncio.Task[None] | None = None
+    _pending: dict[Name, PendingGet] = field(default_factory=dict)
+    _logged: str = ""
 
-        Args:
-            kind: The watched kind.
-            store: Gets the metadata.
-            dependencies: Shared by all kinds.
-            on_state_change: Called when the kind is synced, or its ``problem`` changes.
-            on_get: Called with the name when a single object was read, or turns out not to be readable.
-        """
-        self.kind: Final = kind
-        self.store: Final = store
-        self.started = dependencies.clock()
-        self.is_synced = False
-        self.problem = ""
-        self.last_error = ""
-        self._deps = dependencies
-        self._on_state_change = on_state_change
-        self._on_get = on_get
-        self._resource: ServedResource | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._pending: dict[Name, PendingGet] = {}
-        self._logged = ""
+    def __post_init__(self) -> None:
+        self.started = self.dependencies.clock()
 
     def start(self) -> None:
         """Start to list and watch; in an event loop."""
         if self._task is None:
-            self.started = self._deps.clock()
+            self.started = self.dependencies.clock()
             self._task = asyncio.create_task(self._run(), name=f"metadata of {self.kind}")
 
     def stop(self) -> None:
@@ -136,7 +126,7 @@ class MetadataReflector:
         """Read a single object that the watch has not delivered, with retries until the API server answers."""
         pending = self._pending.get(name)
         if pending is None:
-            pending = self._pending[name] = PendingGet(self._deps.clock())
+            pending = self._pending[name] = PendingGet(self.dependencies.clock())
             pending.task = asyncio.create_task(self._read(name, pending), name=f"metadata of {name}")
         return pending
 
@@ -149,7 +139,7 @@ class MetadataReflector:
     async def _run(self) -> None:
         failures = 0
         while True:
-            started = self._deps.clock()
+            started = self.dependencies.clock()
             last_error: str | None = None
             try:
                 await self._list_and_watch()
@@ -165,29 +155,29 @@ class MetadataReflector:
             except Exception as error:
                 last_error = f"{type(error).__name__}: {error}"
                 log.exception("Cannot watch the metadata of workloads", extra={"kind": str(self.kind)})
-            worked = self._deps.clock() - started > _FAILURE_RESET_SECONDS
+            worked = self.dependencies.clock() - started > _FAILURE_RESET_SECONDS
             failures = 0 if last_error is None else 1 if worked else failures + 1
             if last_error is not None:
                 self.last_error = last_error
                 if failures != 1 or not self.is_synced:  # every restart of an API server causes one
                     self._log_once(self.problem or last_error)
-            await self._deps.sleep(_PAUSES[min(max(failures, 1), len(_PAUSES)) - 1])
+            await self.dependencies.sleep(_PAUSES[min(max(failures, 1), len(_PAUSES)) - 1])
 
     async def _list_and_watch(self) -> None:
         """List, then watch until another list is needed."""
         resource = self._resource
         if resource is None:
-            resource = self._resource = await self._deps.client.discover(self.kind)
+            resource = self._resource = await self.dependencies.client.discover(self.kind)
         version = await self._list(resource)
         if not self.is_synced:
             self.is_synced = True
-            self._on_state_change()
+            self.on_state_change()
         has_events = True
         while has_events:
-            has_events, started = False, self._deps.clock()
+            has_events, started = False, self.dependencies.clock()
             try:
                 async with asyncio.timeout(WATCH_SECONDS + _GRACE_SECONDS):
-                    stream = self._deps.client.watch(resource, version, self._accepted)
+                    stream = self.dependencies.client.watch(resource, version, self._accepted)
                     async with aclosing(stream) as events:
                         async for event in events:
                             version = event["object"]["metadata"].get("resourceVersion") or version
@@ -195,14 +185,14 @@ class MetadataReflector:
                             self._on_event(event["type"], event["object"])
             except TimeoutError:
                 return
-            if not has_events and self._deps.clock() - started < _WORKED_SECONDS:
+            if not has_events and self.dependencies.clock() - started < _WORKED_SECONDS:
                 raise ApiError(f"the watch of {resource} ended without an event")
-            await self._deps.sleep(_PAUSES[0])
+            await self.dependencies.sleep(_PAUSES[0])
 
     async def _list(self, resource: ServedResource) -> str:
         listed = ""
         self.store.begin_list()
-        async for items, version in self._deps.client.list(resource):
+        async for items, version in self.dependencies.client.list(resource):
             self.store.take(found for item in items if (found := self._parsed(item)) is not None)
             self.store.leave(namespace_and_name(item) for item in items)
             listed = version
@@ -239,7 +229,7 @@ class MetadataReflector:
         failures = 0
         while True:
             try:
-                async with self._deps.reads:
+                async with self.dependencies.reads:
                     workload = await self._get(name)
             except Exception as error:
                 if not isinstance(error, ApiError):
@@ -248,20 +238,20 @@ class MetadataReflector:
                 if isinstance(error, ApiError) and error.code == 403 and not pending.problem:
                     pending.problem = self._forbidden("get", str(error))
                     self._log_once(pending.problem)
-                    self._on_get(name)
+                    self.on_get(name)
             else:
                 del self._pending[name]
                 self.store.confirm(name, workload)
-                self._on_get(name)
+                self.on_get(name)
                 return
-            await self._deps.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
+            await self.dependencies.sleep(_PAUSES[min(failures, len(_PAUSES) - 1)])
             failures += 1
 
     async def _get(self, name: Name) -> Workload | None:
         """Return an object, None if it does not exist; ApiError without an answer."""
         if self._resource is None:
             raise ApiError(self.problem or self.last_error or f"{self.kind} is not discovered")
-        found = await self._deps.client.get(self._resource, *name)
+        found = await self.dependencies.client.get(self._resource, *name)
         if found is None:
             return None
         workload = self._parsed(found)
@@ -276,12 +266,12 @@ class MetadataReflector:
             self._logged = ""
         if self.problem:
             self.problem = ""
-            self._on_state_change()
+            self.on_state_change()
 
     def _set_problem(self, problem: str) -> None:
         if problem != self.problem:
             self.problem = problem
-            self._on_state_change()
+            self.on_state_change()
 
     def _forbidden(self, verbs: str, last_error: str) -> str:
         what = str(self._resource or self.kind)
