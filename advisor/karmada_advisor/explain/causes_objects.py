@@ -103,7 +103,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 
 def _foreign_reasons(situation: Situation, message: str) -> list[str]:
     """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
-    here = {refused.first.reason for refused in situation.now.filter.counted()}
+    here = {refusal.reason for refusal in situation.now.filter.counted()}
     return [
         f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
         for each in foreign_refusals(message)

@@ -129,7 +129,7 @@ def _with_steps(found: Explanation, situation: Situation) -> Explanation:
         schedule=_schedule(situation),
         trigger=_trigger(situation),
         funnel=funnel_of(situation),
-        refusals=tuple(refused.shown for refused in basis.filter.counted()),
+        refusals=tuple(basis.filter.counted()),
         clusters=rows,
         capacity_note=capacity_note(situation),
         selection=basis.select,
@@ -214,7 +214,7 @@ def _retry(situation: Situation) -> str:
     decision = situation.now.decision
     if not retryable(decision.error) and not decision.may_work_next_time:
         declared = situation.inputs.framework.requeue_events
-        refusing = {refused.first.plugin for refused in situation.now.filter.counted()} if declared else ()
+        refusing = {refusal.plugin for refusal in situation.now.filter.counted()} if declared else ()
         events = sorted({f"of {event}, " for name in refusing for event in declared.get(name, ())})
         changes = f"a change of the binding, of a cluster's spec or labels, {''.join(events)}or a new API"
         return f"Not retried by timer: {changes} is needed."

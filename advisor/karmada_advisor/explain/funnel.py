@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_filter import DELETED
-from karmada_advisor.explain.trace_model import (
-    ClusterRow,
-    Combination,
-    DivideTrace,
-    FunnelStage,
-    SelectTrace,
-)
+from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
 from karmada_scheduler.structs import replace
 
 _NAMED: Final = 4
@@ -24,7 +19,6 @@ LOST_BY: Final = {
     "groupWeight": "same weight, same number of clusters; by the weight of single regions",
     "name": "same weight, same number of clusters; later in order of names",
     "superset": "a part of it suffices, and is taken",
-    "insufficient": "in no sufficient set",
 }
 
 
@@ -60,15 +54,18 @@ def _decisive(basis: Basis) -> str:
 
 
 def _filter_text(basis: Basis) -> str:
-    refusals = sorted(basis.filter.counted(), key=lambda refused: refused.first.plugin)
-    if not refusals:
+    counted = basis.filter.counted()
+    kinds = [(refusal, basis.filter[refusal.names[0]][0].evidence.kind) for refusal in counted]
+    if not kinds:
         return "none refused"
-    if sum(len(refused.names) for refused in refusals) <= _NAMED:
-        names = [f"{name} ({refused.first.evidence.kind})" for refused in refusals for name in refused.names]
-        return f"refused: {', '.join(names)}"
-    counts: dict[str, int] = {}
-    for refused in sorted(refusals, key=lambda refused: -len(refused.names)):
-        counts[refused.first.evidence.kind] = counts.get(refused.first.evidence.kind, 0) + len(refused.names)
+    if sum(refusal.count for refusal, _ in kinds) <= _NAMED:
+        ordered = sorted(kinds, key=lambda pair: pair[0].plugin)
+        return (
+            f"refused: {', '.join(f'{name} ({kind})' for refusal, kind in ordered for name in refusal.names)}"
+        )
+    counts = Counter[str]()
+    for refusal, kind in kinds:
+        counts[kind] += refusal.count
     return f"refused: {', '.join(f'{count:,} {kind}' for kind, count in counts.items())}"
 
 
@@ -106,27 +103,20 @@ def _select_text(trace: SelectTrace) -> str:
     if trace.by == "cluster":
         least, most = trace.limits.get("cluster", (0, 0))
         swapped = f"; {len(trace.swaps)} exchanged for more available replicas" if trace.swaps else ""
-        return f"{_range(least, most)} cluster{'' if most == 1 else 's'} by score, available replicas and name{swapped}"
+        wanted = f"{most}" if least == most else f"{least} to {most}"
+        return f"{wanted} cluster{'' if most == 1 else 's'} by score, available replicas and name{swapped}"
     if not trace.combinations:
         return "by region"
     text = f"regions {' + '.join(trace.combinations[0].names)}"
-    tied = next(
-        (each for each in trace.combinations[1:] if each.lost_by in {"name", "groupWeight", "groupClusters"}),
-        None,
-    )
-    return text if tied is None else f"{text}; tied with {' + '.join(tied.names)}, {_tie(tied)}"
+    tied = next((found for found in trace.combinations[1:] if found.lost_by in _TIES), None)
+    return text if tied is None else f"{text}; tied with {' + '.join(tied.names)}, {_TIES[tied.lost_by]}"
 
 
-def _tie(tied: Combination) -> str:
-    return {
-        "name": "taken by order of names",
-        "groupWeight": "taken by the weight of single regions",
-        "groupClusters": "taken because it begins with fewer clusters",
-    }[tied.lost_by]
-
-
-def _range(least: int, most: int) -> str:
-    return str(most) if least == most else f"{least} to {most}"
+_TIES: Final = {
+    "name": "taken by order of names",
+    "groupWeight": "taken by the weight of single regions",
+    "groupClusters": "taken because it begins with fewer clusters",
+}
 
 
 def _divide_text(trace: DivideTrace) -> str:
@@ -186,35 +176,24 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     basis = situation.shown
     if not basis.filter:
         return ()
-    passing = [_passing(situation, index) for index in range(len(basis.attempt.candidates))]
-    refused = [_row(situation, name) for name, refusals in basis.filter.items() if refusals]
-    return (*passing, *refused)
-
-
-def _passing(situation: Situation, index: int) -> ClusterRow:
-    basis = situation.shown
-    candidate = basis.attempt.candidates[index]
-    name, trace = candidate.name, basis.select
-    loss = None if trace is None or trace.error else trace.losses.get(name)
-    return replace(
-        _row(situation, name),
-        refusals=(),
-        scores=basis.score.get(name, ()),
-        score=candidate.score,
-        tier=candidate.tier,
-        capacity=basis.capacity.get(name),
-        rank=index + 1,
-        selected=None if trace is not None and trace.error else loss is None,
-        not_selected_because="" if loss is None else _reason_of(loss),
-    )
-
-
-def _reason_of(loss: str) -> str:
-    """Return why a cluster was not selected, in a few words."""
-    kind, _, criterion = loss.partition(":")
-    if kind == "region":
-        return _REASONS.get(criterion, "region is not selected")
-    return _CLUSTER_REASONS.get(kind, kind)
+    trace, rows = basis.select, list[ClusterRow]()
+    failed, losses = (False, {}) if trace is None else (bool(trace.error), trace.losses)
+    for rank, candidate in enumerate(basis.attempt.candidates, 1):
+        name, loss = candidate.name, None if failed else losses.get(candidate.name)
+        kind, _, criterion = (loss or "").partition(":")
+        row = replace(
+            _row(situation, name),
+            refusals=(),
+            scores=basis.score.get(name, ()),
+            score=candidate.score,
+            tier=candidate.tier,
+            capacity=basis.capacity.get(name),
+            rank=rank,
+            selected=None if failed else loss is None,
+            not_selected_because=_REASONS[criterion] if criterion else _CLUSTER_REASONS.get(kind, kind),
+        )
+        rows.append(row)
+    return (*rows, *(_row(situation, name) for name, refusals in basis.filter.items() if refusals))
 
 
 def _row(situation: Situation, name: str) -> ClusterRow:

@@ -43,18 +43,6 @@ class FilterRefusal(NamedTuple):
         return FilterCell(self.plugin, self.reason, self.evidence.short, self.evidence.fields)
 
 
-class RefusedClusters(NamedTuple):
-    """The clusters that one plugin refuses for one reason, and the refusal of the first one."""
-
-    first: FilterRefusal
-    names: tuple[str, ...]
-
-    @property
-    def shown(self) -> Refusal:
-        """The same as an explanation shows it."""
-        return Refusal(self.first.plugin, self.first.reason, self.first.clause, len(self.names), self.names)
-
-
 class Refusals(Mapping[str, Sequence[FilterRefusal]]):
     """The refusals of every cluster by its name, the one that counts first; found when they are first read.
 
@@ -87,14 +75,17 @@ class Refusals(Mapping[str, Sequence[FilterRefusal]]):
     def __len__(self) -> int:
         return len(self._clusters)
 
-    def counted(self) -> list[RefusedClusters]:
+    def counted(self) -> list[Refusal]:
         """Return the first refusals, counted; the most frequent first, then in the order of plugins."""
         groups: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, refusals in self.items():
             if refusals:
                 groups[refusals[0].plugin, refusals[0].clause].append(name)
-        found = [RefusedClusters(self[names[0]][0], tuple(names)) for names in groups.values()]
-        return sorted(found, key=lambda each: (-len(each.names), each.first.plugin, each.first.clause))
+        found = [
+            Refusal(plugin, self[names[0]][0].reason, clause, len(names), tuple(names))
+            for (plugin, clause), names in groups.items()
+        ]
+        return sorted(found, key=lambda refusal: (-refusal.count, refusal.plugin, refusal.short))
 
     def _of(self, cluster: Cluster) -> Sequence[FilterRefusal]:
         if cluster.deleting:

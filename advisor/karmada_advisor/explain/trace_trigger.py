@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Final
 
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.trace_model import Rule, TriggerTrace
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError, format_time
-from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
+from karmada_scheduler.api.object_fields import camel
+from karmada_scheduler.api.placement import DIVIDED, Placement
 from karmada_scheduler.core.classify import placement_changed, placement_of, replicas_changed
+
+_RULES: Final = (
+    "placement differs from the applied one",
+    "replicas of the clusters differ from the workload's",
+    "a reschedule was requested after the last scheduling",
+    "Duplicated, or without replicas: decided at every event",
+    "a cluster of the binding is being deleted or does not exist",
+)
 
 
 def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
@@ -18,89 +28,42 @@ def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
     Raises:
         SchedulingError: The binding has no placement.
     """
-    binding = inputs.binding
+    binding, spec = inputs.binding, inputs.binding.spec
     placement = placement_of(binding)
-    found = inputs.classify()
-    rules = (
-        _placement_rule(binding, placement),
-        _replicas_rule(binding, placement, inputs),
-        _reschedule_rule(binding),
-        _type_rule(binding, placement),
-        _deleted_rule(binding, inputs),
+    found, is_duplicated = inputs.classify(), placement.is_duplicated
+    strategy, replicas = placement.replica_scheduling, [target.replicas for target in spec.clusters]
+    held = f"{', '.join(map(str, replicas)) or 'none'} per cluster"
+    if strategy is not None and strategy.replica_scheduling_type == DIVIDED:
+        held = f"{sum(replicas)} in all"
+    requested = f"requested {at(spec.reschedule_triggered_at)}"
+    workload = "has replicas" if spec.is_workload else "has no replicas"
+    leaving = ", ".join(target.name for target in spec.clusters if inputs.snapshot.is_gone(target.name))
+    sides = (
+        (placement_changed(binding, placement), _applied(binding, placement), "spec.placement"),
+        (replicas_changed(binding, placement, inputs.gates), held, str(spec.replicas)),
+        (binding.reschedule_triggered, requested, f"scheduled {at(binding.status.last_scheduled_time)}"),
+        (is_duplicated or not spec.is_workload, "Duplicated" if is_duplicated else "Divided", workload),
+        (bool(leaving), leaving or "none", ""),
     )
+    compared = enumerate(zip(_RULES, sides, strict=True), 1)
+    rules = tuple(Rule(f"R{number}", name, *rule) for number, (name, rule) in compared)
     return TriggerTrace(found.type.value, found.reason, rules)
 
 
-def _placement_rule(binding: Binding, placement: Placement) -> Rule:
-    holds = placement_changed(binding, placement)
+def _applied(binding: Binding, placement: Placement) -> str:
+    """Return how the applied placement differs from the binding's."""
     if not binding.applied_placement_json:
-        applied = "none: it was never scheduled"
-    else:
-        try:
-            before = binding.applied_placement
-            applied = (
-                "equal" if before == placement else f"differs in {', '.join(_differences(before, placement))}"
-            )
-        except ManifestError as problem:
-            applied = f"unreadable ({problem})"
-    return Rule("R1", "placement differs from the applied one", holds, applied, "spec.placement")
-
-
-def _differences(before: Placement | None, after: Placement) -> list[str]:
-    names = {
-        "cluster_affinity": "clusterAffinity",
-        "cluster_affinities": "clusterAffinities",
-        "cluster_tolerations": "clusterTolerations",
-        "spread_constraints": "spreadConstraints",
-        "replica_scheduling": "replicaScheduling",
-        "workload_affinity": "workloadAffinity",
-    }
-    return [shown for name, shown in names.items() if getattr(before, name, None) != getattr(after, name)]
-
-
-def _replicas_rule(binding: Binding, placement: Placement, inputs: ExplainInputs) -> Rule:
-    holds = replicas_changed(binding, placement, inputs.gates)
-    strategy = placement.replica_scheduling
-    type_ = strategy.replica_scheduling_type if strategy is not None else DUPLICATED
-    held = [target.replicas for target in binding.spec.clusters]
-    left = f"{sum(held)} in all" if type_ == DIVIDED else f"{', '.join(map(str, held)) or 'none'} per cluster"
-    return Rule(
-        "R2", "replicas of the clusters differ from the workload's", holds, left, str(binding.spec.replicas)
-    )
-
-
-def _reschedule_rule(binding: Binding) -> Rule:
-    requested, done = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
-    return Rule(
-        "R3",
-        "a reschedule was requested after the last scheduling",
-        binding.reschedule_triggered,
-        f"requested {at(requested)}",
-        f"scheduled {at(done)}",
-    )
-
-
-def _type_rule(binding: Binding, placement: Placement) -> Rule:
-    duplicated, workload = placement.is_duplicated, binding.spec.is_workload
-    left = "Duplicated" if duplicated else "Divided"
-    return Rule(
-        "R4",
-        "Duplicated, or without replicas: decided at every event",
-        duplicated or not workload,
-        left,
-        "has replicas" if workload else "has no replicas",
-    )
-
-
-def _deleted_rule(binding: Binding, inputs: ExplainInputs) -> Rule:
-    leaving = [each.name for each in binding.spec.clusters if inputs.snapshot.is_gone(each.name)]
-    return Rule(
-        "R5",
-        "a cluster of the binding is being deleted or does not exist",
-        bool(leaving),
-        ", ".join(leaving) or "none",
-        "",
-    )
+        return "none: it was never scheduled"
+    try:
+        before = binding.applied_placement
+    except ManifestError as problem:
+        return f"unreadable ({problem})"
+    names = [
+        camel(name)
+        for name in Placement.__struct_fields__
+        if getattr(before, name, None) != getattr(placement, name)
+    ]
+    return "equal" if before == placement else f"differs in {', '.join(names)}"
 
 
 def at(moment: datetime | None) -> str:
