@@ -7,7 +7,6 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
@@ -31,6 +30,7 @@ from karmada_scheduler.api.manifest import (
     read_text,
     read_texts,
 )
+from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
@@ -104,7 +104,10 @@ def fleet_of_capture(path: str) -> Fleet:
         NoAnswerError: The file is none.
     """
     fields = read(path)
-    at = captured_at(fields)
+    try:
+        at = parse_time(str(fields.get("at")))
+    except ValueError as error:
+        raise NoAnswerError(f"--replay: at: {error}") from error
     fleet = Fleet(
         f"a capture of {at.strftime('%Y-%m-%dT%H:%M:%SZ')}",
         at=at,
@@ -118,9 +121,8 @@ def fleet_of_capture(path: str) -> Fleet:
     )
     fleet.add_clusters(parsed(fields["clusters"], as_cluster, fleet.problems))
     fleet.add_bindings(parsed(fields["bindings"], as_binding, fleet.problems))
-    if fields.get("workloads") is not None:
-        found = parsed(fields["workloads"], as_workload, fleet.problems)
-        fleet.workloads = [workload for workload, _ in found]
+    if (workloads := fields.get("workloads")) is not None:
+        fleet.workloads = [workload for workload, _ in parsed(workloads, as_workload, fleet.problems)]
     return fleet
 
 
@@ -157,14 +159,8 @@ def metadata_of(workload: Workload) -> Manifest:
             "labels": dict(workload.labels),
             "annotations": dict(workload.annotations),
             "ownerReferences": [
-                {
-                    "apiVersion": each.api_version,
-                    "kind": each.kind,
-                    "name": each.name,
-                    "uid": each.uid,
-                    "controller": each.controller,
-                }
-                for each in workload.owner_references
+                {camel(name): value for name, value in owner._asdict().items()}
+                for owner in workload.owner_references
             ],
         },
     }
@@ -224,6 +220,7 @@ def _checked(found: Manifest) -> Fields:
     texts = ("scheduler_name", "enable_empty_workload_propagation", "decisions_of", "config")
     lists = ("plugins", "feature_gates", "scheduler_names")
     objects = ("clusters", "bindings", "policies", "workloads")
+    classes = None if found.get("priorityClasses") is None else read_texts(found, "priorityClasses", "")
     return {
         "asked": {
             "name": read_required_text(asked, "name", "asked"),
@@ -234,22 +231,8 @@ def _checked(found: Manifest) -> Fields:
             **{name: list(read_texts(rules, name, "rules")) or None for name in lists},
         },
         **{name: None if found.get(name) is None else read_mappings(found, name, "") for name in objects},
-        "priorityClasses": None
-        if found.get("priorityClasses") is None
-        else read_texts(found, "priorityClasses", ""),
+        "priorityClasses": classes,
     }
-
-
-def captured_at(fields: Manifest) -> datetime:
-    """Return when a capture was made.
-
-    Raises:
-        NoAnswerError: It does not say so.
-    """
-    try:
-        return parse_time(str(fields.get("at")))
-    except ValueError as error:
-        raise NoAnswerError(f"--replay: at: {error}") from error
 
 
 @contextmanager
@@ -290,15 +273,13 @@ def _with_captured(rules: Rules, captured: Fields) -> Rules:
     """Return rules with those of a capture where they name none."""
     given = {text.partition("=")[0] for each in rules.feature_gates for text in each.split(",")}
     gates = [text for each in captured["feature_gates"] or () for text in each.split(",")]
+    kept = [text for text in gates if text.partition("=")[0] not in given]
     return replace(
         rules,
         plugins=rules.plugins or captured["plugins"],
         scheduler_name=rules.scheduler_name or captured["scheduler_name"],
         keeps_empty=rules.keeps_empty or captured["enable_empty_workload_propagation"] == "true",
         decisions_of=rules.decisions_of or captured["decisions_of"],
-        feature_gates=[
-            *(text for text in gates if text.partition("=")[0] not in given),
-            *rules.feature_gates,
-        ],
+        feature_gates=[*kept, *rules.feature_gates],
         scheduler_names=frozenset(captured["scheduler_names"] or ()),
     )

@@ -63,7 +63,7 @@ def read_live(
         await reading.schedulers(reading.found.bindings)
         if asked is not None:
             await reading.events()
-        return reading.result()
+        return reading.found
 
     return read(plane, work)
 
@@ -74,12 +74,7 @@ def read_bindings(plane: ControlPlane) -> Fleet:
     Raises:
         LiveError: They cannot be read.
     """
-
-    async def work(reading: LiveReading) -> Fleet:
-        await reading.other_bindings()
-        return reading.result()
-
-    return read(plane, work)
+    return read(plane, lambda reading: reading.other_bindings())
 
 
 def read_schedulers(plane: ControlPlane, bindings: Sequence[Binding]) -> Fleet:
@@ -88,12 +83,7 @@ def read_schedulers(plane: ControlPlane, bindings: Sequence[Binding]) -> Fleet:
     Raises:
         LiveError: The control plane cannot be read.
     """
-
-    async def work(reading: LiveReading) -> Fleet:
-        await reading.schedulers(bindings)
-        return reading.result()
-
-    return read(plane, work, subject="leases")
+    return read(plane, lambda reading: reading.schedulers(bindings), subject="leases")
 
 
 class TemplatesRead(Struct):
@@ -230,10 +220,8 @@ def has_namespace(plane: ControlPlane, name: str) -> bool:
         LiveError: That cannot be read.
     """
     resource = ServedResource("v1", "namespaces", namespaced=False)
-    return (
-        read(plane, lambda reading: reading.metadata.get(resource, "", name), subject="namespaces")
-        is not None
-    )
+    found = read(plane, lambda reading: reading.metadata.get(resource, "", name), subject="namespaces")
+    return found is not None
 
 
 def read_all(plane: ControlPlane, resource: Resource) -> tuple[list[Manifest] | None, list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, TypeVar
 
@@ -23,7 +23,6 @@ from karmada_pyscheduler.client.metadata import MetadataClient, ServedResource
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 
@@ -61,9 +60,8 @@ def read(
     """
 
     async def read() -> T:
-        from karmada_pyscheduler.client.connect import (
-            connect,
-        )  # a quarter of a second, which files do not need
+        # A quarter of a second, which files do not need.
+        from karmada_pyscheduler.client.connect import connect
 
         try:
             connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")
@@ -102,12 +100,12 @@ class LiveReading:
         self.metadata = MetadataClient(connection)
         self.connection = connection
         self._wanted: Mapping[str, Any] = {}
-        self._unknown: list[str] = []
+        self._first_warnings = 0
 
-    def result(self) -> Fleet:
-        """Return what was read; warnings about Leases and Events come before those about other objects."""
-        self.found.warnings[:0] = self._unknown
-        return self.found
+    def _warn_first(self, text: str) -> None:
+        """Warn about Leases or Events: before the warnings about other objects."""
+        self.found.warnings.insert(self._first_warnings, text)
+        self._first_warnings += 1
 
     async def wanted(self, asked: NamedBinding) -> None:
         """Read the wanted binding, or the metadata of its workload."""
@@ -192,7 +190,8 @@ class LiveReading:
             self.found.warnings.append(f"{resource.plural}: {error}{unknown}")
             return None
 
-    async def other_bindings(self) -> None:
+    async def other_bindings(self) -> Fleet:
+        """Read the bindings besides the wanted one, and return what was read."""
         known = {*(each.key for each in self.found.bindings), *self.found.unreadable}
         for resource in _BINDINGS:
             try:
@@ -203,9 +202,10 @@ class LiveReading:
                     raise
                 continue
             self._add_bindings(each for each in listed if binding_key(each) not in known)
+        return self.found
 
-    async def schedulers(self, bindings: Sequence[Binding]) -> None:
-        """Read which schedulers exist, and of missing ones that bindings name what they have left.
+    async def schedulers(self, bindings: Sequence[Binding]) -> Fleet:
+        """Read which schedulers exist, and of missing ones that bindings name what they have left; return what was read.
 
         An answer without that says so.
         """
@@ -215,8 +215,8 @@ class LiveReading:
             self.found.at = datetime.now(UTC)
         except ApiError as error:
             self.found.no_leases = str(error)
-            self._unknown.append(f"leases: which schedulers exist is not known: {error}")
-            return
+            self._warn_first(f"leases: which schedulers exist is not known: {error}")
+            return self.found
         known = schedulers_of(self.found.leases, now=self.found.at)
         known = known.with_seen(seen_in_bindings(bindings))
         seen = [*known.seen.values()]
@@ -224,18 +224,21 @@ class LiveReading:
             if known.of(name).status is SchedulerStatus.MISSING:
                 seen += await self._seen(name)
         self.found.seen = seen
+        return self.found
 
     async def _seen(self, name: str) -> list[SchedulerShown]:
         """Return a scheduler without a Lease if it has left an Event, or a condition on a binding."""
         try:
             query = {"fieldSelector": f"source={name}", "limit": "1"}
-            found = await self._items("/api/v1/events", query)
-            if found:
+            if found := await self._items("/api/v1/events", query):
                 return [seen_in_event(name, found[0])]
             for resource in _BINDINGS:
                 items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
-                typed = map(resource.typed, items)
-                if seen := [each for each in seen_in_bindings(_readable(typed)) if each.name == name]:
+                # Objects that cannot be read are reported where the binding is used.
+                bindings = [
+                    found for found, _ in parsed(map(resource.typed, items), Binding.from_manifest, [])
+                ]
+                if seen := [each for each in seen_in_bindings(bindings) if each.name == name]:
                     return seen
         except ApiError as error:
             return [SchedulerShown(name, source=f"whether it has decided is not known: {error}")]
@@ -253,8 +256,7 @@ class LiveReading:
                 found += await self._items(path_of("v1", "events", namespace=namespace), query)
             except ApiError as error:
                 if not error.is_not_found:
-                    text = f"events: what controllers have reported is not known: {error}"
-                    self._unknown.append(text)
+                    self._warn_first(f"events: what controllers have reported is not known: {error}")
                 break
         self.found.events = found
 
@@ -297,11 +299,3 @@ class LiveReading:
         if not namespace:
             self.found.coverage.whole.add(resource.kind)
         return manifests
-
-
-def _readable(manifests: Iterable[Manifest]) -> Iterator[Binding]:
-    for each in manifests:
-        try:
-            yield Binding.from_manifest(each)
-        except ManifestError:
-            continue  # reported where the binding is used

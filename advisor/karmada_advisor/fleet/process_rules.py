@@ -62,20 +62,16 @@ class ProcessConfiguration(Struct, frozen=True):
         """Read it from the response of ``/v1/state``; what is of a wrong type counts as missing."""
         found = mapping(state.get("configuration"))
         listed = mappings(found.get("profiles"))
-        extenders = sum(
-            each.get("extenders") or 0 for each in listed if isinstance(each.get("extenders"), int)
+        extenders = any(
+            isinstance(profile.get("extenders"), int) and profile["extenders"] for profile in listed
         )
-        file = found.get("file")
+        file, named = found.get("file"), [each for each in listed if each.get("schedulerName")]
         return cls(
             state={"process": state.get("process"), "configuration": found},
             url=url,
             process=str(state.get("process") or url),
             gates={str(name): bool(value) for name, value in mapping(found.get("featureGates")).items()},
-            profiles={
-                str(each["schedulerName"]): frozenset(_plugin_names(each))
-                for each in listed
-                if each.get("schedulerName")
-            },
+            profiles={str(each["schedulerName"]): frozenset(_plugin_names(each)) for each in named},
             tokens=_texts(found.get("plugins")),
             directories=_texts(found.get("pluginDirs")),
             scheduler_name=str(found.get("schedulerName") or DEFAULT_SCHEDULER_NAME),
@@ -118,9 +114,8 @@ class ProcessConfiguration(Struct, frozen=True):
 
     def known_tokens(self, available: Collection[str]) -> tuple[str, ...]:
         """Return ``--plugins`` without plugins that are not available."""
-        return tuple(each for each in self.tokens if each == "*" or each.removeprefix("-") in available) or (
-            "*",
-        )
+        known = tuple(each for each in self.tokens if each == "*" or each.removeprefix("-") in available)
+        return known or ("*",)
 
     def __str__(self) -> str:
         end = f", without its {' and '.join(self.not_called)}" if self.not_called else ""
@@ -149,24 +144,12 @@ def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str
         if (
             plugins != given
         ):  # nothing is decided without the missing ones, but the profile needs one of these
-            plugins |= {point: _only(default) for point, default in _required().items()}
-        changed.append(
-            {
-                **mapping(profile),
-                "plugins": plugins,
-                "pluginConfig": known(mapping(profile).get("pluginConfig")),
-            }
-        )
+            for name, made in MANDATORY.items():
+                default = {"enabled": [{"name": name}], "disabled": [{"name": "*"}]}
+                plugins |= {point.value: default for point in points_of(made)}
+        arguments = known(mapping(profile).get("pluginConfig"))
+        changed.append({**mapping(profile), "plugins": plugins, "pluginConfig": arguments})
     return {**file, "profiles": changed} if changed else dict(file)
-
-
-def _required() -> dict[str, str]:
-    """Return the extension points at which a profile has a plugin, with the default."""
-    return {point.value: name for name, made in MANDATORY.items() for point in points_of(made)}
-
-
-def _only(plugin: str) -> dict[str, Any]:
-    return {"enabled": [{"name": plugin}], "disabled": [{"name": "*"}]}
 
 
 def _items(value: object) -> Iterable[Any]:

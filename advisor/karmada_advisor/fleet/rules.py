@@ -12,7 +12,7 @@ from typing import Final
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
 from karmada_scheduler.config.features import FeatureGates
@@ -112,14 +112,13 @@ class Rules(Struct, frozen=True, kw_only=True):
     def fingerprint(self) -> str:
         """The rules for the fingerprint of a fleet."""
         gates = self.gates
+        decided_by = sorted((name, gates.enabled(name)) for name in features.KNOWN)
+        config = self.config.read_bytes().decode(errors="replace") if self.config else ""
         return ("" if self.process is None else repr(self.process)) + repr(
             (
-                [
-                    *sorted((name, gates.enabled(name)) for name in features.KNOWN),
-                    *(() if gates.rules is DEFAULT_RULES else (gates.rules,)),
-                ],
+                [*decided_by, *(() if gates.rules is DEFAULT_RULES else (gates.rules,))],
                 None if self.plugins is None else list(self.plugins),
-                self.config.read_bytes().decode(errors="replace") if self.config else "",
+                config,
                 list(map(str, self.plugin_dirs)),
                 self.scheduler_name,
                 str(self.keeps_empty).lower(),
@@ -171,10 +170,9 @@ class Rules(Struct, frozen=True, kw_only=True):
         others = {DEFAULT_SCHEDULER_NAME: self.stock} if is_stock else {}
         unknown = frozenset[str]() if schedulers is None else self.unknown(schedulers)
         with ExitStack() as stack:
+            running = dry_running(self, self.gates, objects, unknown=unknown, others=others, say=say)
             try:
-                dry_run = stack.enter_context(
-                    dry_running(self, self.gates, objects, unknown=unknown, others=others, say=say)
-                )
+                dry_run = stack.enter_context(running)
             except ConfigError as unusable:
                 raise NoAnswerError(str(unusable)) from unusable
             yield dry_run
@@ -302,33 +300,19 @@ def _frameworks(
     if configuration.extenders:
         say("extenders are not called, as if there were none")
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
-    for warning in (*configuration.warnings, *built.warnings):
+    warned = (message.text for message in setup.messages if message.warning)
+    for warning in (*configuration.warnings, *built.warnings, *warned, *_not_called(built)):
         say(warning)
-    for message in setup.messages:
-        if message.warning:
-            say(message.text)
-    for text in _not_called(built):
-        say(text)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
     has_guards = any(plugins.guard for plugins in built.by_name.values())
-    if every:
-        [only] = by_name.values()
-        return Frameworks(
-            lambda binding: None if binding.spec.responsible_scheduler in unknown else only,
-            None,
-            declaring,
-            only,
-            _has_own_plugins(built),
-            has_guards,
-        )
-    return Frameworks(
-        lambda binding: by_name.get(binding.spec.responsible_scheduler),
-        frozenset(by_name),
-        declaring,
-        next(iter(by_name.values())),
-        _has_own_plugins(built),
-        has_guards,
-    )
+    first = next(iter(by_name.values()))
+
+    def framework_of(binding: Binding) -> Framework | None:
+        name = binding.spec.responsible_scheduler
+        return by_name.get(name) if not every else None if name in unknown else first
+
+    names, has_own_plugins = None if every else frozenset(by_name), _has_own_plugins(built)
+    return Frameworks(framework_of, names, declaring, first, has_own_plugins, has_guards)
 
 
 def _not_called(built: BuiltProfiles) -> Iterator[str]:
