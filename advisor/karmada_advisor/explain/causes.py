@@ -12,7 +12,6 @@ from karmada_advisor.explain import (
     causes_capacity,
     causes_divide,
     causes_failure,
-    causes_filter,
     causes_objects,
     causes_select,
     causes_state,
@@ -108,7 +107,7 @@ def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]
     """Yield the causes of the steps of one decision, in their order."""
     if not basis.decision.attempts:
         return
-    refused = causes_filter.of_cluster(situation, basis, cluster)
+    refused = causes_select.refusals_of(situation, basis, cluster)
     yield from refused
     if refused:
         return

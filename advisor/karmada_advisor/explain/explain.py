@@ -6,22 +6,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Final
 
+from karmada_advisor.explain import model
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest, recorded_decision
-from karmada_advisor.explain.model import (
-    BindingHead,
-    Cause,
-    ConditionShown,
-    Explanation,
-    NextState,
-    PolicyRef,
-    Provenance,
-    RecordedDecision,
-    Tense,
-    WouldBe,
-)
 from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_model import TermRow, TriggerTrace
@@ -46,7 +35,9 @@ _POLICY_ANNOTATIONS: Final = (
 )
 
 
-def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tense.RECOMPUTED) -> Explanation:
+def explain(
+    inputs: ExplainInputs, *, source: str = "files", tense: model.Tense = model.Tense.RECOMPUTED
+) -> model.Explanation:
     """Return the explanation of a binding.
 
     Args:
@@ -56,7 +47,7 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
-    found = Explanation(
+    found = model.Explanation(
         binding=_head_of(inputs.binding),
         state=situation.stored,
         provenance=_provenance(situation, source, tense),
@@ -67,7 +58,7 @@ def explain(inputs: ExplainInputs, *, source: str = "files", tense: Tense = Tens
     return found if not (inputs.is_judged and situation.is_decided) else _with_steps(found, situation)
 
 
-def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source: str) -> Explanation:
+def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source: str) -> model.Explanation:
     """Return what is stored about a binding, where nothing can be decided.
 
     Args:
@@ -77,19 +68,19 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
         source: Where they come from, for people.
     """
     now = at(facts.now) if facts.now is not None else ""
-    return Explanation(
+    return model.Explanation(
         _head_of(binding),
         state_of(binding, manifest, facts),
-        Provenance(Tense.RECOMPUTED, source, now),
+        model.Provenance(model.Tense.RECOMPUTED, source, now),
         condition=_stored_condition(binding, agrees=True),
     )
 
 
-def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
+def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.Provenance:
     inputs = situation.inputs
     view = inputs.process
     is_first = situation.is_decided and situation.is_shown_as_new
-    found = Provenance(
+    found = model.Provenance(
         tense,
         source,
         at(inputs.now) if inputs.now is not None else "",
@@ -108,7 +99,7 @@ def _provenance(situation: Situation, source: str, tense: Tense) -> Provenance:
     )
 
 
-def _recorded(situation: Situation) -> RecordedDecision | None:
+def _recorded(situation: Situation) -> model.RecordedDecision | None:
     """Return the record of the process, compared with the decision here if there is one."""
     inputs = situation.inputs
     assert inputs.process is not None
@@ -118,7 +109,7 @@ def _recorded(situation: Situation) -> RecordedDecision | None:
     return recorded_decision(inputs.process, situation.placement, error, inputs.now)
 
 
-def _with_steps(found: Explanation, situation: Situation) -> Explanation:
+def _with_steps(found: model.Explanation, situation: Situation) -> model.Explanation:
     """Return an explanation with the steps of the decision."""
     basis = situation.shown
     rows = rows_of(situation)
@@ -140,10 +131,10 @@ def _with_steps(found: Explanation, situation: Situation) -> Explanation:
     )
 
 
-def _head_of(binding: Binding) -> BindingHead:
+def _head_of(binding: Binding) -> model.BindingHead:
     """Return what the binding asks for."""
     key, resource = binding.key, binding.spec.resource
-    return BindingHead(
+    return model.BindingHead(
         key.kind,
         key.namespace,
         key.name,
@@ -155,11 +146,11 @@ def _head_of(binding: Binding) -> BindingHead:
     )
 
 
-def policy_of(annotations: Mapping[str, str]) -> PolicyRef | None:
+def policy_of(annotations: Mapping[str, str]) -> model.PolicyRef | None:
     """Return the policy, or what overrules it, that the annotations of a binding name; None without one."""
     for kind, prefix in _POLICY_ANNOTATIONS:
         if name := annotations.get(f"{prefix}/name"):
-            return PolicyRef(kind, annotations.get(f"{prefix}/namespace", ""), name)
+            return model.PolicyRef(kind, annotations.get(f"{prefix}/namespace", ""), name)
     return None
 
 
@@ -175,37 +166,37 @@ def _targets(placement: Mapping[str, int]) -> tuple[Target, ...]:
     return tuple(Target(name, replicas) for name, replicas in placement.items())
 
 
-def _primary(causes: list[Cause]) -> str:
+def _primary(causes: list[model.Cause]) -> str:
     return causes[0].code if causes else ""
 
 
-def _would_be(situation: Situation, causes: tuple[Cause, ...]) -> WouldBe | None:
+def _would_be(situation: Situation, causes: tuple[model.Cause, ...]) -> model.WouldBe | None:
     """Return what a decision now would give; None if there would be none."""
-    if situation.state is NextState.SUSPENDED:
+    if situation.state is model.NextState.SUSPENDED:
         found = situation.now.placement or {}
         text = "" if situation.now.decision.error is None else str(situation.now.decision.error)
-        outcome = NextState.PLACED if found else NextState.NOT_PLACED
-        return WouldBe(outcome, _targets(found), text, differs=found != situation.present)
-    if situation.state is NextState.GATED:
-        return WouldBe(situation.state, (), causes[0].text if causes else "", differs=True)
+        outcome = model.NextState.PLACED if found else model.NextState.NOT_PLACED
+        return model.WouldBe(outcome, _targets(found), text, differs=found != situation.present)
+    if situation.state is model.NextState.GATED:
+        return model.WouldBe(situation.state, (), causes[0].text if causes else "", differs=True)
     if not situation.is_decided:
         return None
     differs = situation.placement != situation.present or not situation.present
-    return WouldBe(
+    return model.WouldBe(
         situation.state, _targets(situation.placement), _answer(situation, causes), differs=differs
     )
 
 
-def _answer(situation: Situation, causes: tuple[Cause, ...]) -> str:
+def _answer(situation: Situation, causes: tuple[model.Cause, ...]) -> str:
     error = situation.now.decision.error
-    if situation.state in {NextState.NOT_PLACED, NextState.STUCK} and error is not None:
+    if situation.state in {model.NextState.NOT_PLACED, model.NextState.STUCK} and error is not None:
         reason = condition_for(error).reason
         what = "no cluster passes the filters" if isinstance(error, FitError) else ""
         if not what:
             failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
             what = failing.text if failing is not None else str(error)
         return f"{what} ({reason}). {_retry(situation)}"
-    if situation.state is NextState.NO_REPLICAS:
+    if situation.state is model.NextState.NO_REPLICAS:
         return causes[0].text if causes else ""
     return ""
 
@@ -274,7 +265,7 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
     return tuple(rows)
 
 
-def _condition(situation: Situation) -> ConditionShown | None:
+def _condition(situation: Situation) -> model.ConditionShown | None:
     binding, agrees = situation.inputs.binding, True
     if situation.is_decided and situation.asks and situation.inputs.is_judged:
         expected = condition_for(situation.now.decision.error)
@@ -283,9 +274,9 @@ def _condition(situation: Situation) -> ConditionShown | None:
     return _stored_condition(binding, agrees=agrees)
 
 
-def _stored_condition(binding: Binding, *, agrees: bool) -> ConditionShown | None:
+def _stored_condition(binding: Binding, *, agrees: bool) -> model.ConditionShown | None:
     if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
     status, reason, message, since = condition_of(binding)
     is_current = binding.status.scheduler_observed_generation == binding.generation
-    return ConditionShown(status, reason, message, is_current, agrees, since)
+    return model.ConditionShown(status, reason, message, is_current, agrees, since)

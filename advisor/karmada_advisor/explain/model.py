@@ -10,17 +10,8 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
+from karmada_advisor.explain import trace_model
 from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
-from karmada_advisor.explain.trace_model import (
-    ClusterRow,
-    DivideTrace,
-    FunnelStage,
-    Mismatch,
-    Refusal,
-    SelectTrace,
-    TermRow,
-    TriggerTrace,
-)
 from karmada_advisor.state.model import BindingEntry, BindingState, Target
 from karmada_scheduler.structs import Struct, field
 
@@ -232,21 +223,21 @@ class Explanation(Struct, frozen=True):
     provenance: Provenance
     would_be: WouldBe | None = None
     schedule: str = ""
-    trigger: TriggerTrace | None = None
-    funnel: tuple[FunnelStage, ...] = ()
-    refusals: tuple[Refusal, ...] = ()
-    clusters: tuple[ClusterRow, ...] = ()
+    trigger: trace_model.TriggerTrace | None = None
+    funnel: tuple[trace_model.FunnelStage, ...] = ()
+    refusals: tuple[trace_model.Refusal, ...] = ()
+    clusters: tuple[trace_model.ClusterRow, ...] = ()
     capacity_note: str = ""
-    selection: SelectTrace | None = None
-    division: DivideTrace | None = None
-    terms: tuple[TermRow, ...] = ()
+    selection: trace_model.SelectTrace | None = None
+    division: trace_model.DivideTrace | None = None
+    terms: tuple[trace_model.TermRow, ...] = ()
     causes: tuple[Cause, ...] = ()
     remedies: tuple[Remedy, ...] = ()
     remedy_search: RemedySearch | None = None
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     condition: ConditionShown | None = None
-    mismatches: tuple[Mismatch, ...] = ()
+    mismatches: tuple[trace_model.Mismatch, ...] = ()
 
     @property
     def is_good(self) -> bool:

@@ -7,8 +7,7 @@ from functools import cached_property
 
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
-from karmada_advisor.explain.trace_capacity import trace_capacity
-from karmada_advisor.explain.trace_divide import trace_divide
+from karmada_advisor.explain.trace_divide import trace_capacity, trace_divide
 from karmada_advisor.explain.trace_filter import Refusals, trace_score
 from karmada_advisor.explain.trace_model import (
     CapacityCell,

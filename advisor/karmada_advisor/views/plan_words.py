@@ -8,16 +8,9 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.model import Target
+from karmada_advisor.whatif.plan import model
 from karmada_advisor.whatif.plan.capacity_model import Capacity, Demand
 from karmada_advisor.whatif.plan.change_model import ChangeShown
-from karmada_advisor.whatif.plan.model import (
-    CLASSES,
-    BindingPlan,
-    ClaimChange,
-    Effect,
-    Plan,
-    Totals,
-)
 
 _GI: Final = 2**30
 _MI: Final = 2**20
@@ -27,7 +20,7 @@ BAD: Final = frozenset({"stuck", "unplaced", "undecided", "not-judged", "cannot-
 """The classes that are marked."""
 
 
-def head(plan: Plan) -> str:
+def head(plan: model.Plan) -> str:
     """Return what changes, in one phrase."""
     changed = [change for change in plan.changes if change.sign != "="]
     if not changed:
@@ -60,13 +53,13 @@ def _kind(shown: str) -> str:
     return "binding" if kind.endswith("ResourceBinding") else "object"
 
 
-def against(plan: Plan) -> str:
+def against(plan: model.Plan) -> str:
     """Return against what the plan was made."""
     counts = f"{counted(plan.clusters, 'cluster')}, {counted(plan.total, 'binding')}"
     return f"{counts} (fleet {plan.provenance.fleet_text})"
 
 
-def summary(plan: Plan) -> str:
+def summary(plan: model.Plan) -> str:
     """Return the last line."""
     counts = plan.counts
     names = (
@@ -89,7 +82,7 @@ def summary(plan: Plan) -> str:
         if counts[name]:
             text += f"; {counts[name]:,} {name}"
     failing = sum(binding.later is not None and bool(binding.later.error) for binding in plan.bindings)
-    latent = counts[Effect.LATENT.value] - failing
+    latent = counts[model.Effect.LATENT.value] - failing
     if latent:
         text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
     if failing:
@@ -103,7 +96,7 @@ def summary(plan: Plan) -> str:
     return f"Plan: {text}."
 
 
-def moves(totals: Totals) -> str:
+def moves(totals: model.Totals) -> str:
     """Return how many replicas stop and start."""
     if totals.stops == totals.starts:
         text = counted(totals.stops, "replica stops and starts", "replicas stop and start")
@@ -122,7 +115,7 @@ def class_words(name: str) -> str:
     return name.replace("-", " ")
 
 
-def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
+def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     """Return the rows of the table of classes: name, at once, after a rebalance (None where that says nothing)."""
     unrelated = plan.not_derived or 0
     kept = plan.counts["unchanged"] + plan.counts["latent"] - unrelated
@@ -130,7 +123,9 @@ def rows(plan: Plan) -> list[tuple[str, int, int | None]]:
     later = {name: plan.after_rebalance[name] for name in ("unchanged", "moved", "stuck")}
     later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
     found: list[tuple[str, int, int | None]]
-    found = [(name, now[name], later.get(name)) for name in CLASSES if name != Effect.LATENT.value]
+    found = [
+        (name, now[name], later.get(name)) for name in model.CLASSES if name != model.Effect.LATENT.value
+    ]
     if plan.not_derived is not None:
         found.append(("not derived", unrelated, unrelated))
     return [row for row in found if row[1] or row[2] or row[0] in {"unchanged", "moved"}]
@@ -144,7 +139,7 @@ _REMARKS: Final = {
 """Those that are the same for one binding and for many."""
 
 
-def remark(plan: Plan, name: str) -> str:
+def remark(plan: model.Plan, name: str) -> str:
     """Return what the row of a class adds."""
     is_one = plan.counts.get(name) == 1
     keep, have = ("keeps its", "has") if is_one else ("keep their", "have")
@@ -171,15 +166,15 @@ def remark(plan: Plan, name: str) -> str:
     return _REMARKS.get(name, "")
 
 
-def claim_texts(plan: Plan) -> list[tuple[str, list[str]]]:
+def claim_texts(plan: model.Plan) -> list[tuple[str, list[str]]]:
     """Return for each change of a claim what it is, and the bindings with it."""
     found: dict[str, list[str]] = {}
     for binding in plan.bindings:
         before = binding.policy_before
-        if binding.claim is ClaimChange.RELEASED:
+        if binding.claim is model.ClaimChange.RELEASED:
             of = f" by {before}" if before else ""
             text = f"released{of}: no policy claims them any more, they keep their placement"
-        elif binding.claim is ClaimChange.ADOPTED:
+        elif binding.claim is model.ClaimChange.ADOPTED:
             text = f"adopted by {binding.policy}{f' from {before}' if before else ''}"
         else:
             continue
@@ -187,7 +182,7 @@ def claim_texts(plan: Plan) -> list[tuple[str, list[str]]]:
     return sorted(found.items(), key=lambda item: -len(item[1]))
 
 
-def targets_of(binding: BindingPlan) -> Sequence[Target]:
+def targets_of(binding: model.BindingPlan) -> Sequence[Target]:
     """Return the clusters that a binding has in the end: at once, later, or after a rebalance."""
     if binding.held is not None:
         return binding.held.targets

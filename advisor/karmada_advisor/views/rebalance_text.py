@@ -9,38 +9,30 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.views.document import Line, Section, Table, TextBlock
 from karmada_advisor.views.state import placed
 from karmada_advisor.views.text import Style, text
-from karmada_advisor.whatif.rebalance.model import (
-    BindingMove,
-    ClusterShare,
-    Goal,
-    Left,
-    Reason,
-    RebalanceProposal,
-    Skipped,
-)
+from karmada_advisor.whatif.rebalance import model
 
 _CLUSTERS: Final = 6
 _EXAMPLES: Final = 3
 _NAMES: Final = 3
 
 _LEFT: Final = {
-    Left.LOCALITY_KEEPS: "cluster maxGroups is met by present clusters, which score 100: a rebalance selects them again",
-    Left.SAME_PLACEMENT: "a rebalance gives the placement that it has",
-    Left.NO_GAIN: "would move, and not serve the goal",
-    Left.BELOW_MIN_KEPT: "more than --min-kept permits would move",
-    Left.MAX_MOVES: "more would move than --max-moves permits",
-    Left.MAX_BINDINGS: "--max-bindings is reached",
-    Left.MAX_PER_NAMESPACE: "--max-per-namespace is reached",
-    Left.FAILS: "the decision would fail",
-    Left.CHANGES_ANYWAY: "the next event moves it without a rebalance",
+    model.Left.LOCALITY_KEEPS: "cluster maxGroups is met by present clusters, which score 100: a rebalance selects them again",
+    model.Left.SAME_PLACEMENT: "a rebalance gives the placement that it has",
+    model.Left.NO_GAIN: "would move, and not serve the goal",
+    model.Left.BELOW_MIN_KEPT: "more than --min-kept permits would move",
+    model.Left.MAX_MOVES: "more would move than --max-moves permits",
+    model.Left.MAX_BINDINGS: "--max-bindings is reached",
+    model.Left.MAX_PER_NAMESPACE: "--max-per-namespace is reached",
+    model.Left.FAILS: "the decision would fail",
+    model.Left.CHANGES_ANYWAY: "the next event moves it without a rebalance",
 }
 _REASONS: Final = {
-    Reason.PLACED: "placed at last",
-    Reason.DISALLOWED: "off clusters that the policy no longer allows",
+    model.Reason.PLACED: "placed at last",
+    model.Reason.DISALLOWED: "off clusters that the policy no longer allows",
 }
 
 
-def rebalance_text(proposal: RebalanceProposal, style: Style, *, written: Sequence[str] = ()) -> str:
+def rebalance_text(proposal: model.RebalanceProposal, style: Style, *, written: Sequence[str] = ()) -> str:
     """Return the text for people; ``written`` are the files with the manifests."""
     sections: list[Section] = [
         _head(proposal, style),
@@ -51,17 +43,17 @@ def rebalance_text(proposal: RebalanceProposal, style: Style, *, written: Sequen
     return text(sections, style)
 
 
-def _goal(proposal: RebalanceProposal) -> str:
+def _goal(proposal: model.RebalanceProposal) -> str:
     match proposal.goal:
-        case Goal.SPREAD:
+        case model.Goal.SPREAD:
             return "even out the dominant shares"
-        case Goal.CONSOLIDATE:
+        case model.Goal.CONSOLIDATE:
             return "use fewer clusters per Aggregated binding"
-        case Goal.FILL:
+        case model.Goal.FILL:
             return f"use {proposal.fill}"
 
 
-def _head(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
+def _head(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     fleet = f"{counted(proposal.clusters, 'cluster')}, {counted(proposal.total, 'binding')}"
     yield f"Proposal: {_goal(proposal)}, against {fleet} (fleet {proposal.provenance.fleet_text})"
     if not proposal.bindings:
@@ -84,11 +76,11 @@ def _head(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     yield f"  spread of shares (standard deviation) {before:.1f} -> {after:.1f} points"
 
 
-def _moves(proposal: RebalanceProposal) -> list[BindingMove]:
+def _moves(proposal: model.RebalanceProposal) -> list[model.BindingMove]:
     return [move for batch in proposal.batches for move in batch.moves]
 
 
-def _share(cluster: ClusterShare) -> tuple[str, str, str]:
+def _share(cluster: model.ClusterShare) -> tuple[str, str, str]:
     before, after = cluster.share_before, cluster.share_after
     share = "unknown"
     if before is not None and after is not None:
@@ -96,7 +88,7 @@ def _share(cluster: ClusterShare) -> tuple[str, str, str]:
     return cluster.name, share, f"{cluster.replicas_before:,} -> {cluster.replicas_after:,}"
 
 
-def _examples(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
+def _examples(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     moves = _moves(proposal)
     shown = style.first(moves, _EXAMPLES)
     for move in shown:
@@ -107,7 +99,7 @@ def _examples(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
         yield f"  and {len(moves) - len(shown):,} more (--all)"
 
 
-def _left(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
+def _left(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     if proposal.left:
         count = counted(sum(left.count for left in proposal.left), "binding was", "bindings were")
         yield f"Why not more ({count} left)"
@@ -122,7 +114,7 @@ def _left(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
         yield Table((), rows, ">", indent=2)
     if proposal.skipped:
         skipped = {group.reason: group.count for group in proposal.skipped}
-        not_judged = skipped.pop(Skipped.NOT_JUDGED, 0)
+        not_judged = skipped.pop(model.Skipped.NOT_JUDGED, 0)
         listed = ", ".join(f"{count:,} {reason.value}" for reason, count in skipped.items())
         if listed:
             yield f"  not looked at: {listed} (a rebalance changes nothing there)"
@@ -134,7 +126,9 @@ def _left(proposal: RebalanceProposal, style: Style) -> Iterator[TextBlock]:
         yield f"  With {found.text}{policy} and the same bounds: {counts} (verified)."
 
 
-def _execution(proposal: RebalanceProposal, style: Style, written: Sequence[str]) -> Iterator[TextBlock]:
+def _execution(
+    proposal: model.RebalanceProposal, style: Style, written: Sequence[str]
+) -> Iterator[TextBlock]:
     if not proposal.batches:
         return
     most = max(_moves(proposal), key=lambda move: move.stops)

@@ -10,19 +10,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.views import document
 from karmada_advisor.views import survive_text as texts
 from karmada_advisor.views import survive_words as words
-from karmada_advisor.views.document import (
-    Block,
-    Case,
-    Cell,
-    Heading,
-    Paragraph,
-    Suite,
-    Table,
-    blocks_of,
-    document_of,
-)
 from karmada_advisor.views.html import html, html_of
 from karmada_advisor.views.markdown import fitting
 from karmada_advisor.views.text import Style, lines, of_document
@@ -57,12 +47,12 @@ _SHADES: Final = {"C": "worst", "U": "worst", "M": "fair", "W": "fair", "H": "go
 def survive_markdown(report: SurvivalReport) -> str:
     """Return the Markdown, below 60,000 characters: the domains that fail, with their groups."""
 
-    def document(rows: int) -> Iterator[Block]:
-        return document_of(
+    def written(rows: int) -> Iterator[document.Block]:
+        return document.document_of(
             "Survive", texts.survive_sections(report, of_document(rows), top=_MARKDOWN_DOMAINS)
         )
 
-    return fitting(document, _GROUPS)
+    return fitting(written, _GROUPS)
 
 
 def survive_html(report: SurvivalReport) -> str:
@@ -75,7 +65,7 @@ def heat_map(report: SurvivalReport, link: Callable[[DomainLoss], str]) -> str:
     return html_of(_heat_map(report, lambda number: link(report.domains[number])))
 
 
-def survive_suites(report: SurvivalReport) -> list[Suite]:
+def survive_suites(report: SurvivalReport) -> list[document.Suite]:
     """Return a test case per domain, so that CI shows which ones flip.
 
     A domain fails if it has something of ``--fail-on``, and is skipped if it is not done. The names of the cases and
@@ -84,7 +74,7 @@ def survive_suites(report: SurvivalReport) -> list[Suite]:
     listed = words.by_domain(report)
     order = sorted(range(len(report.domains)), key=lambda number: report.domains[number].name)
     return [
-        Suite(
+        document.Suite(
             f"survive.{kind}",
             [
                 _case(report, number, listed.get(number, ()))
@@ -96,9 +86,9 @@ def survive_suites(report: SurvivalReport) -> list[Suite]:
     ]
 
 
-def _case(report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss]) -> Case:
+def _case(report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss]) -> document.Case:
     domain, chosen = report.domains[number], report.domains[number].chosen
-    case = Case(f"survive.{domain.kind}", domain.name)
+    case = document.Case(f"survive.{domain.kind}", domain.name)
     if not domain.done:
         return replace(case, outcome="skipped", message="not done (--timeout)")
     if number not in report.failing:
@@ -115,28 +105,28 @@ def _not_judged(domain: DomainLoss) -> str:
     return f", {count:,} not judged" if count else ""
 
 
-def _page(report: SurvivalReport) -> Iterator[Block]:
-    yield Heading("What survives the loss of a cluster")
-    yield Paragraph("", report.summary)
+def _page(report: SurvivalReport) -> Iterator[document.Block]:
+    yield document.Heading("What survives the loss of a cluster")
+    yield document.Paragraph("", report.summary)
     provenance = report.provenance
     domains = f"{len(report.failing):,} of {counted(report.totals.domains, 'domain')}"
-    yield Paragraph(
+    yield document.Paragraph(
         f"Fleet {provenance.fleet}, {provenance.at}, {provenance.source}, {counted(report.totals.bindings, 'binding')}; "
         f"{domains} with something of --fail-on {','.join(report.fail_on)}."
     )
-    yield Heading("Heat map")
+    yield document.Heading("Heat map")
     yield from _heat_map(report, texts.anchor, " (all with --all)")
-    yield Heading("Domains")
+    yield document.Heading("Domains")
     yield from texts.domain_tables(report, of_document(0, unfolded=True), len(report.domains))
     listed = words.by_domain(report)
     for number, domain in enumerate(report.domains[: texts.DESCRIBED]):
-        yield Heading(str(domain), f"d{number}")
+        yield document.Heading(str(domain), f"d{number}")
         if found := listed.get(number):
-            yield from blocks_of(texts.domain_section(report, number, found, of_document(_GROUPS)))
+            yield from document.blocks_of(texts.domain_section(report, number, found, of_document(_GROUPS)))
         else:
-            yield Paragraph(_without_groups(domain))
-    if notes := [*blocks_of(texts.remarks(report))]:
-        yield from (Heading("Notes"), *notes)
+            yield document.Paragraph(_without_groups(domain))
+    if notes := [*document.blocks_of(texts.remarks(report))]:
+        yield from (document.Heading("Notes"), *notes)
 
 
 def _without_groups(domain: DomainLoss) -> str:
@@ -149,7 +139,9 @@ def _without_groups(domain: DomainLoss) -> str:
     return f"Nothing is dark, missing or interrupted: {moves:,} move, {holds:,} hold (--all lists them)."
 
 
-def _heat_map(report: SurvivalReport, target: Callable[[int], str], hint: str = "") -> Iterator[Block]:
+def _heat_map(
+    report: SurvivalReport, target: Callable[[int], str], hint: str = ""
+) -> Iterator[document.Block]:
     listed = words.by_domain(report)
     columns = [number for number in range(len(report.domains)) if listed.get(number)]
     losses: dict[str, dict[int, list[BindingLoss]]] = {}
@@ -157,25 +149,25 @@ def _heat_map(report: SurvivalReport, target: Callable[[int], str], hint: str = 
         for binding, loss in listed[number]:
             losses.setdefault(words.policy_name(binding), {}).setdefault(number, []).append(loss)
     if not losses:
-        yield Paragraph("None of these losses does more to a workload than move it.")
+        yield document.Paragraph("None of these losses does more to a workload than move it.")
         return
     names, shown = sorted(losses, key=lambda name: (_badness(losses[name]), name)), columns[:_ROWS]
     legend = ", ".join(f"{letter} {effect.value}" for effect, letter in LETTERS.items())
-    yield Paragraph(
+    yield document.Paragraph(
         "Each cell: the worst class, and of the bindings of the policy that do not simply move or hold"
         f"{hint}, how many are dark. {legend}. A dot: nothing."
     )
-    heading = [Cell(str(report.domains[number]), link=target(number)) for number in shown]
+    heading = [document.Cell(str(report.domains[number]), link=target(number)) for number in shown]
     rows = [
         (name, *(_cell(losses[name].get(number, []), target(number)) for number in shown))
         for name in names[:_ROWS]
     ]
     caption = "Policies by domains, the worst first"
-    yield Table(("Policy", *heading), rows, caption=caption, kind="losses")
+    yield document.Table(("Policy", *heading), rows, caption=caption, kind="losses")
     left = [counted(len(names) - _ROWS, "more policy", "more policies")] if len(names) > _ROWS else []
     left += [counted(len(columns) - _ROWS, "more domain")] if len(columns) > _ROWS else []
     if left:
-        yield Paragraph(f"{' and '.join(left)}; the tables below have all domains.")
+        yield document.Paragraph(f"{' and '.join(left)}; the tables below have all domains.")
 
 
 def _badness(found: Mapping[int, Sequence[BindingLoss]]) -> tuple[int, int]:
@@ -183,11 +175,11 @@ def _badness(found: Mapping[int, Sequence[BindingLoss]]) -> tuple[int, int]:
     return -sum(loss.dark for loss in losses), -sum(loss.missing for loss in losses)
 
 
-def _cell(losses: Sequence[BindingLoss], link: str) -> str | Cell:
+def _cell(losses: Sequence[BindingLoss], link: str) -> str | document.Cell:
     if not losses:
         return "·"
     worst = min((loss.effect for loss in losses), key=_WORST.__getitem__)
     letter, dark = LETTERS[worst], sum(loss.dark for loss in losses)
     shade = "worst" if dark else _SHADES.get(letter, "bad")
     title = f"{words.WHAT[worst]}; {dark} dark of {len(losses)}"
-    return Cell(f"{letter} {dark}/{len(losses)}", link=link, title=title, shade=shade)
+    return document.Cell(f"{letter} {dark}/{len(losses)}", link=link, title=title, shade=shade)

@@ -10,15 +10,9 @@ from karmada_advisor.views import survive_words as words
 from karmada_advisor.views.document import Cell, Line, Section, Table, TextBlock
 from karmada_advisor.views.text import Style, text
 from karmada_advisor.whatif.plan.load import CPU
+from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.model import (
-    DomainLoss,
-    LossCounts,
-    LossRemedy,
-    Overcommitted,
-    SurvivalReport,
-)
 
 DESCRIBED: Final = 20
 """Domains that a document describes."""
@@ -34,7 +28,7 @@ _GROUPS: Final = 4
 _CLUSTERS: Final = 3
 
 
-def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
+def survive_text(report: model.SurvivalReport, style: Style, *, top: int) -> str:
     """Return the text for people.
 
     Args:
@@ -45,7 +39,7 @@ def survive_text(report: SurvivalReport, style: Style, *, top: int) -> str:
     return text(survive_sections(report, style, top=top), style)
 
 
-def survive_sections(report: SurvivalReport, style: Style, *, top: int) -> Iterator[Section]:
+def survive_sections(report: model.SurvivalReport, style: Style, *, top: int) -> Iterator[Section]:
     """Yield the sections of the text; ``top`` as in ``survive_text``."""
     limit = len(report.domains) if style.unfolded else top
     fleet = f"Fleet {report.provenance.fleet_text}, {counted(report.totals.bindings, 'binding')}."
@@ -56,7 +50,7 @@ def survive_sections(report: SurvivalReport, style: Style, *, top: int) -> Itera
     yield [_result(report)]
 
 
-def domain_tables(report: SurvivalReport, style: Style, limit: int) -> Iterator[Table]:
+def domain_tables(report: model.SurvivalReport, style: Style, limit: int) -> Iterator[Table]:
     """Yield a table of the domains of each kind; those that fail are in bold, and lead to their description."""
     for kind in words.kinds(report):
         found = [(number, domain) for number, domain in enumerate(report.domains) if domain.kind == kind]
@@ -91,7 +85,7 @@ def anchor(number: int) -> str:
     return f"#d{number}" if number < DESCRIBED else ""
 
 
-def _matters(domain: DomainLoss) -> bool:
+def _matters(domain: model.DomainLoss) -> bool:
     found = domain.chosen
     not_judged = found.counts[LossClass.NOT_JUDGED.value]
     return domain.done and bool(
@@ -99,12 +93,12 @@ def _matters(domain: DomainLoss) -> bool:
     )
 
 
-def _left(domains: Sequence[DomainLoss], kind: str) -> str:
+def _left(domains: Sequence[model.DomainLoss], kind: str) -> str:
     rest = "" if any(map(_matters, domains)) else ": nothing dark, nothing missing"
     return f"  {counted(len(domains), f'more {kind}')}{rest} (--all)"
 
 
-def _itself(found: LossCounts) -> str:
+def _itself(found: model.LossCounts) -> str:
     words = {
         LossClass.NOT_EVICTED.value: "stay",
         LossClass.SWEPT.value: "swept",
@@ -118,7 +112,7 @@ def _itself(found: LossCounts) -> str:
     return ", ".join(shown) or "nothing"
 
 
-def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Section]:
+def _details(report: model.SurvivalReport, style: Style, limit: int) -> Iterator[Section]:
     listed = words.by_domain(report)
     seen: set[tuple[str, ...]] = set()
     for kind in words.kinds(report):
@@ -135,7 +129,7 @@ def _details(report: SurvivalReport, style: Style, limit: int) -> Iterator[Secti
 
 
 def domain_section(
-    report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+    report: model.SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
 ) -> Iterator[TextBlock]:
     """Yield what the loss of a domain does to some bindings, with what mends it."""
     domain = report.domains[number]
@@ -163,7 +157,7 @@ def domain_section(
     yield from _interrupted(domain, report.settings.loss)
 
 
-def _interrupted(domain: DomainLoss, loss: Loss) -> Iterator[TextBlock]:
+def _interrupted(domain: model.DomainLoss, loss: Loss) -> Iterator[TextBlock]:
     found, times = domain.chosen, domain.times
     returning = found.interrupted - found.dark
     if returning <= 0 and times is None:
@@ -188,7 +182,7 @@ def _time(seconds: int) -> str:
 
 
 def _groups(
-    report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+    report: model.SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
 ) -> Iterator[TextBlock]:
     ordered = words.groups(found, report.settings)
     shown = style.first(ordered, _GROUPS)
@@ -212,12 +206,12 @@ def _groups(
         yield f"    and {workloads} of {counted(len(rest), 'group')} (--all)"
 
 
-def _remedies(found: Sequence[LossRemedy]) -> Iterator[TextBlock]:
+def _remedies(found: Sequence[model.LossRemedy]) -> Iterator[TextBlock]:
     for rank, remedy in enumerate(found, 1):
         yield Line(f"      {rank}  {words.remedy_words(remedy)}", hang=9)
 
 
-def _asked(found: Overcommitted) -> str:
+def _asked(found: model.Overcommitted) -> str:
     asked = ", ".join(
         f"{_amount(demand.resource, demand.asked)} of {_amount(demand.resource, demand.free or 0)} free {demand.resource}"
         for demand in found.demands
@@ -229,7 +223,7 @@ def _amount(resource: str, amount: float) -> str:
     return shown_units(resource, round(amount * 1000) if resource == CPU else round(amount))
 
 
-def remarks(report: SurvivalReport) -> Iterator[TextBlock]:
+def remarks(report: model.SurvivalReport) -> Iterator[TextBlock]:
     """Yield what is not judged, settings that help, and notes."""
     totals = report.totals
     counts = (
@@ -247,7 +241,7 @@ def remarks(report: SurvivalReport) -> Iterator[TextBlock]:
     yield from (f"  {note}" for note in report.notes)
 
 
-def _result(report: SurvivalReport) -> Line:
+def _result(report: model.SurvivalReport) -> Line:
     totals = report.totals
     goes = counted(totals.dark, "workload goes", "workloads go")
     dark = f"{goes} dark with some loss" if totals.dark else "nothing goes dark"

@@ -8,16 +8,9 @@ from typing import Final, NamedTuple
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.stored import duration
+from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import kind_order
-from karmada_advisor.whatif.survive.model import (
-    BindingLoss,
-    BindingLosses,
-    DomainLoss,
-    LossRemedy,
-    LossSettings,
-    SurvivalReport,
-)
 
 WHAT: Final = {
     LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
@@ -39,7 +32,7 @@ FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "
 
 _COUNTED: Final = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
 
-BindingAndLoss = tuple[BindingLosses, BindingLoss]
+BindingAndLoss = tuple[model.BindingLosses, model.BindingLoss]
 """A binding with one of its losses."""
 
 
@@ -61,19 +54,19 @@ class LossGroup(NamedTuple):
     members: Sequence[BindingAndLoss]
 
 
-def kinds(report: SurvivalReport) -> list[str]:
+def kinds(report: model.SurvivalReport) -> list[str]:
     """Return the kinds of domains, in the order in which they are listed."""
     return sorted({domain.kind for domain in report.domains}, key=kind_order)
 
 
-def figures(domain: DomainLoss) -> list[str]:
+def figures(domain: model.DomainLoss) -> list[str]:
     """Return what a loss does in numbers."""
     found = domain.chosen
     counts = (found.counts[effect.value] for effect in _COUNTED)
     return [f"{figure:,}" for figure in (found.dark, found.missing, found.interrupted, *counts)]
 
 
-def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[BindingAndLoss]]:
+def by_domain(report: model.SurvivalReport) -> Mapping[int, Sequence[BindingAndLoss]]:
     """Return the listed bindings of each domain, by its index."""
     found: dict[int, list[BindingAndLoss]] = {}
     for binding in report.bindings:
@@ -83,7 +76,7 @@ def by_domain(report: SurvivalReport) -> Mapping[int, Sequence[BindingAndLoss]]:
     return found
 
 
-def groups(found: Sequence[BindingAndLoss], settings: LossSettings) -> list[LossGroup]:
+def groups(found: Sequence[BindingAndLoss], settings: model.LossSettings) -> list[LossGroup]:
     """Return the groups of some bindings, the largest first."""
     members: dict[tuple[str, LossClass, str], list[BindingAndLoss]] = {}
     for binding, loss in found:
@@ -95,7 +88,7 @@ def groups(found: Sequence[BindingAndLoss], settings: LossSettings) -> list[Loss
     ]
 
 
-def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: LossSettings) -> str:
+def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: model.LossSettings) -> str:
     if any(loss.pending for _, loss in members):
         return "short: placed, but there is no capacity where it is placed"
     if effect is LossClass.BLOCKED:
@@ -103,25 +96,25 @@ def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: LossSe
     return WHAT[effect]
 
 
-def policy_name(binding: BindingLosses) -> str:
+def policy_name(binding: model.BindingLosses) -> str:
     """Return the policy of a binding, in words."""
     return str(binding.policy) if binding.policy is not None else "no known policy"
 
 
-def remedies_of(report: SurvivalReport, number: int, group: LossGroup) -> list[LossRemedy]:
+def remedies_of(report: model.SurvivalReport, number: int, group: LossGroup) -> list[model.LossRemedy]:
     """Return what mends a group of bindings in the loss of a domain."""
     policy = group.members[0][0].policy
     return [] if policy is None else _remedies(report, number, policy, group.effect)
 
 
-def capacity_of(report: SurvivalReport, number: int) -> list[LossRemedy]:
+def capacity_of(report: model.SurvivalReport, number: int) -> list[model.LossRemedy]:
     """Return the least capacity to add so that nothing is short in the loss of a domain."""
     return _remedies(report, number, None, LossClass.SHORT)
 
 
 def _remedies(
-    report: SurvivalReport, number: int, policy: PolicyRef | None, effect: LossClass
-) -> list[LossRemedy]:
+    report: model.SurvivalReport, number: int, policy: PolicyRef | None, effect: LossClass
+) -> list[model.LossRemedy]:
     return [
         remedy
         for remedy in report.remedies
@@ -129,12 +122,12 @@ def _remedies(
     ]
 
 
-def fleet_remedies(report: SurvivalReport) -> list[LossRemedy]:
+def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:
     """Return what concerns the fleet: settings, and capacity that suffices for several losses."""
     return [remedy for remedy in report.remedies if remedy.policy is None and remedy.flags]
 
 
-def remedy_words(remedy: LossRemedy) -> str:
+def remedy_words(remedy: model.LossRemedy) -> str:
     """Return a remedy in words: the edits, whether they need the owner's word, and what moves today."""
     parts = [", and ".join(edit.text for edit in remedy.edits)]
     if remedy.effect is LossClass.SHORT and remedy.policy is None:

@@ -10,32 +10,10 @@ from karmada_advisor.explain.model import Cause, Provenance
 from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.whynot import goals
+from karmada_advisor.whynot import model as shown
 from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds
-from karmada_advisor.whynot.goals import (
-    Goal,
-    IsDecided,
-    IsPlaced,
-    OffCluster,
-    OnCluster,
-    is_placed,
-    on_cluster,
-)
 from karmada_advisor.whynot.harm import caution_of
-from karmada_advisor.whynot.model import (
-    BindingShown,
-    EditShown,
-    GoalShown,
-    GoalType,
-    Ineffective,
-    NextDecision,
-    SearchShown,
-    Touched,
-    Verified,
-    VerifiedRemedy,
-    WhyNot,
-    edit_shown,
-    patches_of,
-)
 from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.scheduled import Scheduled
 from karmada_advisor.whynot.search import Search
@@ -60,14 +38,14 @@ class WhyNotQuestion(Struct, frozen=True):
     """
 
     cluster: str
-    goal: Goal
+    goal: goals.Goal
 
     @classmethod
     def of(cls, cluster: str, *, placed: bool, off: bool, replicas: int) -> WhyNotQuestion:
         """Return a question by the flags of the command: about any cluster, or for or against one."""
         if placed:
-            return cls(cluster, IsPlaced())
-        return cls(cluster, OffCluster(cluster) if off else OnCluster(cluster, replicas))
+            return cls(cluster, goals.IsPlaced())
+        return cls(cluster, goals.OffCluster(cluster) if off else goals.OnCluster(cluster, replicas))
 
 
 def answer(
@@ -78,9 +56,9 @@ def answer(
     state: BindingState,
     provenance: Provenance,
     causes: Callable[[ScheduledObjects], Sequence[Cause]],
-    more: Callable[[ScheduledObjects], Sequence[VerifiedRemedy]] = lambda _: (),
+    more: Callable[[ScheduledObjects], Sequence[shown.VerifiedRemedy]] = lambda _: (),
     notes: Sequence[str] = (),
-) -> WhyNot:
+) -> shown.WhyNot:
     """Return the answer to a question.
 
     Args:
@@ -100,15 +78,20 @@ def answer(
     next_holds = goal.holds(root)
     found = FoundEdits() if next_holds else Search(objects, goal, bounds, cluster=question.cluster).run()
     answers = list(found.answers)
-    if not next_holds and isinstance(goal, OnCluster) and not is_placed(root) and not root.scheduled.targets:
+    if (
+        not next_holds
+        and isinstance(goal, goals.OnCluster)
+        and not goals.is_placed(root)
+        and not root.scheduled.targets
+    ):
         answers += _placing(objects, question.cluster, bounds, found, elapsed=time.monotonic() - start)
 
     def may_check() -> bool:
         return time.monotonic() < start + 2 * bounds.seconds
 
     binding = root.binding
-    return WhyNot(
-        binding=BindingShown(*binding.key, binding.generation, binding.spec.replicas),
+    return shown.WhyNot(
+        binding=shown.BindingShown(*binding.key, binding.generation, binding.spec.replicas),
         cluster=question.cluster,
         goal=goal_shown(goal, as_new=objects.as_new),
         state=state,
@@ -116,7 +99,9 @@ def answer(
         next_holds=next_holds,
         provenance=provenance,
         present=_targets(_present(objects)),
-        next=NextDecision(_targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem),
+        next=shown.NextDecision(
+            _targets(root.scheduled.targets), root.scheduled.code, root.scheduled.problem
+        ),
         causes=() if next_holds else tuple(causes(root)),
         remedies=_ranked(
             [
@@ -125,7 +110,7 @@ def answer(
             ]
         ),
         ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
-        search=SearchShown(
+        search=shown.SearchShown(
             complete=found.complete,
             decisions=objects.decisions,
             runs=found.runs,
@@ -140,12 +125,12 @@ def answer(
     )
 
 
-def _is_stored(objects: ObjectSet, goal: Goal, root: ScheduledObjects) -> bool:
+def _is_stored(objects: ObjectSet, goal: goals.Goal, root: ScheduledObjects) -> bool:
     """Return whether what is stored reaches a goal; with forgotten placements, only the next decision counts."""
     if objects.as_new:
         return True
     stored = Scheduled(ScheduleType.AVOID, root.binding.spec.clusters, None, code=NOBODY_DECIDES)
-    return goal.holds(replace(root, scheduled=stored)) if not isinstance(goal, IsDecided) else True
+    return goal.holds(replace(root, scheduled=stored)) if not isinstance(goal, goals.IsDecided) else True
 
 
 def _placing(
@@ -158,16 +143,18 @@ def _placing(
         bounds.max_depth,
         bounds.answers,
     )
-    others = Search(objects, IsPlaced(cluster), left).run()
+    others = Search(objects, goals.IsPlaced(cluster), left).run()
     found.runs += others.runs
     return others.answers
 
 
-def goal_shown(goal: Goal, *, as_new: bool) -> GoalShown:
+def goal_shown(goal: goals.Goal, *, as_new: bool) -> shown.GoalShown:
     """Return a goal as it is printed."""
-    if isinstance(goal, OnCluster):
-        return GoalShown(GoalType.ON_CLUSTER, goal.replicas, as_new)
-    return GoalShown(GoalType.OFF_CLUSTER if isinstance(goal, OffCluster) else GoalType.PLACED, 0, as_new)
+    if isinstance(goal, goals.OnCluster):
+        return shown.GoalShown(shown.GoalType.ON_CLUSTER, goal.replicas, as_new)
+    return shown.GoalShown(
+        shown.GoalType.OFF_CLUSTER if isinstance(goal, goals.OffCluster) else shown.GoalType.PLACED, 0, as_new
+    )
 
 
 def _present(objects: ObjectSet) -> Sequence[TargetCluster]:
@@ -180,27 +167,27 @@ def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
 
 def remedy_of_configuration(
     objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *, op: str, text: str, flags: tuple[str, ...]
-) -> VerifiedRemedy:
+) -> shown.VerifiedRemedy:
     """Return a remedy that consists of flags; the outcome is that of a scheduler with them."""
-    edit = EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
+    edit = shown.EditShown(Side.CONFIGURATION, op, ObjectShown("Scheduler", "", ""), text)
     found = _remedy_of(objects, cluster, outcome, edit)
-    return replace(found, touches=Touched(len(objects.bindings), checked=False), flags=flags)
+    return replace(found, touches=shown.Touched(len(objects.bindings), checked=False), flags=flags)
 
 
 def _remedy_of(
-    objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edits: EditShown
-) -> VerifiedRemedy:
+    objects: ObjectSet, cluster: str, outcome: ScheduledObjects, *edits: shown.EditShown
+) -> shown.VerifiedRemedy:
     """Return edits as a remedy with what is scheduled after them."""
     targets = outcome.scheduled.targets
-    return VerifiedRemedy(
+    return shown.VerifiedRemedy(
         edits=edits,
         result=_targets(targets),
         moves=_stopped(_present(objects), targets),
-        uses_cluster=bool(cluster) and on_cluster(outcome, cluster) > 0,
+        uses_cluster=bool(cluster) and goals.on_cluster(outcome, cluster) > 0,
     )
 
 
-def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[VerifiedRemedy]:
+def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[shown.VerifiedRemedy]:
     """Return that the scheduler of the binding has to run again, if it is down and that reaches the goal."""
     name = objects.bindings[objects.ref][1].spec.responsible_scheduler
     scheduler = objects.schedulers.of(name)
@@ -209,7 +196,7 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[VerifiedRem
     outcome = replace(objects, schedulers=Schedulers(), decisions=0).outcome(NO_EDITS)
     if outcome is None or not question.goal.holds(outcome):
         return []
-    edit = EditShown(
+    edit = shown.EditShown(
         Side.CONFIGURATION,
         "startScheduler",
         ObjectShown("Scheduler", "", name),
@@ -219,7 +206,7 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[VerifiedRem
     return [_remedy_of(objects, question.cluster, outcome, edit)]
 
 
-def _ranked(remedies: Sequence[VerifiedRemedy]) -> tuple[VerifiedRemedy, ...]:
+def _ranked(remedies: Sequence[shown.VerifiedRemedy]) -> tuple[shown.VerifiedRemedy, ...]:
     """Return remedies by harm, and number them."""
     found = sorted(remedies, key=lambda each: each.harm.degree)
     return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
@@ -227,22 +214,22 @@ def _ranked(remedies: Sequence[VerifiedRemedy]) -> tuple[VerifiedRemedy, ...]:
 
 def _remedy(
     objects: ObjectSet, cluster: str, root: ScheduledObjects, found: Answer, *, may_check: Callable[[], bool]
-) -> VerifiedRemedy:
+) -> shown.VerifiedRemedy:
     outcome = found.outcome
     return replace(
-        _remedy_of(objects, cluster, outcome, *map(edit_shown, found.edits)),
-        apply=patches_of(outcome.patched),
+        _remedy_of(objects, cluster, outcome, *map(shown.edit_shown, found.edits)),
+        apply=shown.patches_of(outcome.patched),
         touches=_touched(objects, found, may_check),
-        verified=Verified(1, len(found.edits)),
+        verified=shown.Verified(1, len(found.edits)),
         harm=found.harm,
         caution=caution_of(found.edits, root, outcome, objects.gates),
     )
 
 
-def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> Ineffective:
+def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> shown.Ineffective:
     edit, outcome = tried
     unchanged = are_same_targets(outcome.scheduled.targets, root.scheduled.targets)
-    return Ineffective((edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
+    return shown.Ineffective((shown.edit_shown(edit),), _targets(outcome.scheduled.targets), unchanged)
 
 
 def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> int:
@@ -251,7 +238,7 @@ def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) ->
     return sum(max(0, each.replicas - left.get(each.name, 0)) for each in before)
 
 
-def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -> Touched:
+def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -> shown.Touched:
     """Return what else the edits concern.
 
     An edit of the policy concerns all its bindings. For an edit of a cluster, or of another binding, the other bindings
@@ -260,22 +247,22 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     mine = objects.bindings[objects.ref][1]
     claimed = 1
     if any(each.target.is_policy or each.side is Side.QUOTA for each in found.edits):
-        return Touched(claimed, checked=False)
+        return shown.Touched(claimed, checked=False)
     if not objects.has_all_bindings:
-        return Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
+        return shown.Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
     if Side.POLICY in found.sides and any(_policy_of(mine)):
         claimed = sum(1 for _, each in objects.bindings.values() if _policy_of(each) == _policy_of(mine))
     if not found.sides & {Side.CLUSTER, Side.COMPETITOR, Side.PEER}:
-        return Touched(claimed, checked=True)
+        return shown.Touched(claimed, checked=True)
     others = [each for _, each in objects.bindings.values() if each.key != objects.key]
     if len(others) > _MAX_CHECKED:
-        return Touched(claimed, checked=False)
+        return shown.Touched(claimed, checked=False)
     changed = 0
     for each in others:
         if not may_check():
-            return Touched(claimed + changed, checked=False)
+            return shown.Touched(claimed + changed, checked=False)
         changed += objects.differs(each.key, found.edits)
-    return Touched(claimed + changed, checked=True)
+    return shown.Touched(claimed + changed, checked=True)
 
 
 def _policy_of(binding: Binding) -> tuple[str, str]:

@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.edits import ordered
 from karmada_advisor.whynot.goals import Goal
 from karmada_advisor.whynot.harm import harm_of
+from karmada_advisor.whynot.json_patch import ordered
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.quantities import least
 from karmada_scheduler.framework.edits import Edit, Harm, Side

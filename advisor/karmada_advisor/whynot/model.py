@@ -48,9 +48,9 @@ class NextDecision(Struct, frozen=True):
         message: The error; "" without one.
     """
 
-    result: tuple[Target, ...]
-    reason: str
-    message: str
+    result: tuple[Target, ...] = ()
+    reason: str = ""
+    message: str = ""
 
 
 class EditShown(Struct, frozen=True):
@@ -154,15 +154,15 @@ class SearchShown(Struct, frozen=True):
         ended_by: The bound that ended it: ``timeout``, ``maxRuns``, or "".
     """
 
-    complete: bool
-    decisions: int
-    runs: int
-    max_runs: int
-    max_depth: int
-    seconds: float
-    timeout_seconds: float
-    exhausted_singles: bool
-    ended_by: str
+    complete: bool = False
+    decisions: int = 0
+    runs: int = 0
+    max_runs: int = 0
+    max_depth: int = 1
+    seconds: float = 0.0
+    timeout_seconds: float = 0.0
+    exhausted_singles: bool = False
+    ended_by: str = ""
 
 
 class WhyNot(Struct, frozen=True):

@@ -14,13 +14,12 @@ from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
-from karmada_advisor.whynot.dispatching import decided_again, overwritten, resumed
 from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
 from karmada_advisor.whynot.scheduled import SimulatedScheduler
-from karmada_advisor.whynot.unclaimed import claiming
+from karmada_advisor.whynot.undecided import claiming, decided_again, overwritten, resumed
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS

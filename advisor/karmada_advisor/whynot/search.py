@@ -9,31 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from karmada_advisor.whynot.edits import compatible
-from karmada_advisor.whynot.found_edits import (
-    DEFAULT_BOUNDS,
-    FoundEdits,
-    SearchBounds,
-    best,
-    irreducible,
-    keys_of,
-    kinds_of,
-    sides_of,
-    simplest,
-)
-from karmada_advisor.whynot.goals import (
-    BlockedStep,
-    Goal,
-    GoalBlocker,
-    IsDecided,
-    IsPlaced,
-    OffCluster,
-    OnCluster,
-    RunsAll,
-    blocker_of,
-    last_attempt,
-    signature,
-)
+from karmada_advisor.whynot import found_edits, goals
+from karmada_advisor.whynot.json_patch import compatible
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
@@ -54,17 +31,17 @@ _ASKING: Final = {Side.POLICY, Side.TRIGGER}
 _LEAST_COST: Final = 1.0
 """No edit costs less."""
 _REMAINING: Final = {
-    BlockedStep.TRIGGER: 4.0,
-    BlockedStep.FILTER: 9.0,
-    BlockedStep.SELECT: 5.0,
-    BlockedStep.DIVIDE: 2.0,
-    BlockedStep.WRITE: 1.5,
-    BlockedStep.DONE: 1.0,
+    goals.BlockedStep.TRIGGER: 4.0,
+    goals.BlockedStep.FILTER: 9.0,
+    goals.BlockedStep.SELECT: 5.0,
+    goals.BlockedStep.DIVIDE: 2.0,
+    goals.BlockedStep.WRITE: 1.5,
+    goals.BlockedStep.DONE: 1.0,
 }
 """The estimated effort from a step to the goal, on the high side: progress counts more than a cheap beginning."""
 
 
-_Source = tuple[ScheduledObjects, str, GoalBlocker]
+_Source = tuple[ScheduledObjects, str, goals.GoalBlocker]
 """What to cure: the outcome to read, the cluster, and where it drops out."""
 
 
@@ -87,8 +64,8 @@ class Search:
     def __init__(
         self,
         objects: ObjectSet,
-        goal: Goal,
-        bounds: SearchBounds = DEFAULT_BOUNDS,
+        goal: goals.Goal,
+        bounds: found_edits.SearchBounds = found_edits.DEFAULT_BOUNDS,
         *,
         cluster: str = "",
         may_use: Callable[[Edit], bool] = lambda _: True,
@@ -111,7 +88,7 @@ class Search:
         self._nodes: list[tuple[float, int, _Node]] = []
         self._best: dict[Edits, float] = {}
         self._tried: set[Edits] = set()
-        self._found = FoundEdits()
+        self._found = found_edits.FoundEdits()
         self._blocked: list[frozenset[object]] = []
         self._delayed: set[Edits] = set()
         self._sides: set[frozenset[Side]] = set()
@@ -123,7 +100,7 @@ class Search:
         self._patience = min(most_patience, max(least_patience, _PATIENT_CLUSTERS // size))
         self._number = 0
 
-    def run(self) -> FoundEdits:
+    def run(self) -> found_edits.FoundEdits:
         """Search until there are enough answers, or a bound is reached."""
         root = self._objects.outcome(NO_EDITS)
         assert root is not None  # the objects were read before
@@ -149,15 +126,15 @@ class Search:
         self._found.complete = not left and not self._nodes and not self._has_dead_ends
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         answers = self._found.answers
-        if isinstance(self._goal, IsPlaced | IsDecided | RunsAll):
-            answers = simplest(answers)
-        self._found.answers = best(answers, self._bounds.answers)
+        if isinstance(self._goal, goals.IsPlaced | goals.IsDecided | goals.RunsAll):
+            answers = found_edits.simplest(answers)
+        self._found.answers = found_edits.best(answers, self._bounds.answers)
         return self._found
 
     def _delay(self, edits: Edits) -> float:
-        if kinds_of(edits) in self._kinds:
+        if found_edits.kinds_of(edits) in self._kinds:
             return _SAME_KINDS
-        return _SAME_SIDES if sides_of(edits) in self._sides else 0.0
+        return _SAME_SIDES if found_edits.sides_of(edits) in self._sides else 0.0
 
     def _is_enough(self) -> bool:
         """Return whether to end: harmful answers do not count, a better one may still come."""
@@ -167,7 +144,7 @@ class Search:
         return harmless > 0 and self._found.runs - self._last_answer >= self._patience
 
     def _is_blocked(self, edits: Edits) -> bool:
-        keys = keys_of(edits)
+        keys = found_edits.keys_of(edits)
         return any(each <= keys for each in self._blocked)
 
     def _try(self, edits: Edits, before: tuple[object, ...]) -> None:
@@ -177,12 +154,12 @@ class Search:
         if outcome is None:
             return
         if self._goal.holds(outcome):
-            answer = irreducible(edits, self._objects, self._goal, self._has_time)
-            keys = keys_of(edits if answer is None else answer.edits)
+            answer = found_edits.irreducible(edits, self._objects, self._goal, self._has_time)
+            keys = found_edits.keys_of(edits if answer is None else answer.edits)
             if answer is not None and keys not in self._blocked:
                 self._found.answers.append(answer)
                 self._sides.add(answer.sides)
-                self._kinds.add(kinds_of(answer.edits))
+                self._kinds.add(found_edits.kinds_of(answer.edits))
                 self._last_answer = self._found.runs
             self._blocked.append(keys)
             return
@@ -194,10 +171,10 @@ class Search:
     def _add(self, outcome: ScheduledObjects, before: tuple[object, ...]) -> None:
         """Add an outcome to those from which the search goes on."""
         sources = list(self._sources(outcome))
-        now = tuple(signature(source, blocker) for source, _, blocker in sources)
+        now = tuple(goals.signature(source, blocker) for source, _, blocker in sources)
         # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed, and so
         # may the limits of spread constraints.
-        is_after_filters = all(blocker.step > BlockedStep.FILTER for _, _, blocker in sources)
+        is_after_filters = all(blocker.step > goals.BlockedStep.FILTER for _, _, blocker in sources)
         if now == before and is_after_filters and any(each.op != "setGroups" for each in outcome.edits):
             self._has_dead_ends = True
             return
@@ -216,8 +193,8 @@ class Search:
 
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
-        offered = leaving if isinstance(self._goal, OffCluster) else proposals
-        context = partial(Context.of, self._objects, is_wanted=isinstance(self._goal, OnCluster))
+        offered = leaving if isinstance(self._goal, goals.OffCluster) else proposals
+        context = partial(Context.of, self._objects, is_wanted=isinstance(self._goal, goals.OnCluster))
         found = [
             (source, blocker, list(offered(context(source, blocker, name))))
             for source, name, blocker in node.sources
@@ -247,19 +224,19 @@ class Search:
 
     def _sources(self, outcome: ScheduledObjects) -> Iterator[_Source]:
         for name in self._clusters(outcome):
-            blocker = blocker_of(outcome, name)
+            blocker = goals.blocker_of(outcome, name)
             yield outcome, name, blocker
             if blocker.code == "NothingAsks":
                 # Edits of the placement make the scheduler decide; what they must cure shows a decision without them.
                 forced = self._objects.forced(outcome.edits)
                 if forced is not None:
-                    yield forced, name, blocker_of(forced, name)
+                    yield forced, name, goals.blocker_of(forced, name)
 
     def _clusters(self, outcome: ScheduledObjects) -> Sequence[str]:
         match self._goal:
-            case IsPlaced(without):
+            case goals.IsPlaced(without):
                 return _representatives(outcome, without)
-            case IsDecided() | RunsAll():
+            case goals.IsDecided() | goals.RunsAll():
                 return _representatives(outcome, "")
         return [self._cluster]
 
@@ -276,7 +253,7 @@ def _representatives(outcome: ScheduledObjects, without: str) -> list[str]:
     """Return a cluster for each way in which clusters drop out, and the best candidates."""
     decision = outcome.scheduled.decision
     attempts = decision.attempts if decision is not None else ()
-    last = last_attempt(outcome)
+    last = goals.last_attempt(outcome)
     seen: dict[object, str] = {}
     for attempt in (last,) if last else attempts:
         for each in (*attempt.selected[:1], *attempt.candidates[:2]):

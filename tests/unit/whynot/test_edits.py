@@ -11,9 +11,8 @@ from typing import Any, cast
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from karmada_advisor.whynot.edits import compatible, ordered
 from karmada_advisor.whynot.found_edits import irreducible
-from karmada_advisor.whynot.json_patch import operation, patched, pointer
+from karmada_advisor.whynot.json_patch import compatible, operation, ordered, patched, pointer
 from karmada_advisor.whynot.search import _priority
 from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side
 from tests.unit.whynot.json_patch import applied
