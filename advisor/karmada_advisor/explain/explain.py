@@ -90,23 +90,16 @@ def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.
     )
     if view is None:
         return found
+    placement, error = None, None
+    if inputs.is_judged and situation.is_decided:
+        placement, error = situation.placement, situation.now.decision.error
     return replace(
         found,
-        record=_recorded(situation),
+        record=recorded_decision(view, placement, error, inputs.now),
         no_record=view.problem,
         queue_state=view.queue_state,
         due_in_seconds=view.due_in,
     )
-
-
-def _recorded(situation: Situation) -> model.RecordedDecision | None:
-    """Return the record of the process, compared with the decision here if there is one."""
-    inputs = situation.inputs
-    assert inputs.process is not None
-    if not (inputs.is_judged and situation.is_decided):
-        return recorded_decision(inputs.process, None, None, inputs.now)
-    error = situation.now.decision.error
-    return recorded_decision(inputs.process, situation.placement, error, inputs.now)
 
 
 def _with_steps(found: model.Explanation, situation: Situation) -> model.Explanation:
@@ -114,7 +107,8 @@ def _with_steps(found: model.Explanation, situation: Situation) -> model.Explana
     basis = situation.shown
     rows = rows_of(situation)
     if len(rows) <= MAX_ROWS_WITH_CAUSE:
-        rows = tuple(replace(each, cause=_primary(causes_of_cluster(situation, each.name))) for each in rows)
+        causes = ((row, causes_of_cluster(situation, row.name)) for row in rows)
+        rows = tuple(replace(row, cause=of_row[0].code if of_row else "") for row, of_row in causes)
     return replace(
         found,
         schedule=_schedule(situation),
@@ -166,10 +160,6 @@ def _targets(placement: Mapping[str, int]) -> tuple[Target, ...]:
     return tuple(Target(name, replicas) for name, replicas in placement.items())
 
 
-def _primary(causes: list[model.Cause]) -> str:
-    return causes[0].code if causes else ""
-
-
 def _would_be(situation: Situation, causes: tuple[model.Cause, ...]) -> model.WouldBe | None:
     """Return what a decision now would give; None if there would be none."""
     if situation.state is model.NextState.SUSPENDED:
@@ -191,10 +181,8 @@ def _answer(situation: Situation, causes: tuple[model.Cause, ...]) -> str:
     error = situation.now.decision.error
     if situation.state in {model.NextState.NOT_PLACED, model.NextState.STUCK} and error is not None:
         reason = condition_for(error).reason
-        what = "no cluster passes the filters" if isinstance(error, FitError) else ""
-        if not what:
-            failing = next((each for each in causes if each.code != "KeptOnFailure"), None)
-            what = failing.text if failing is not None else str(error)
+        texts = [cause.text for cause in causes if cause.code != "KeptOnFailure"] or [str(error)]
+        what = "no cluster passes the filters" if isinstance(error, FitError) else texts[0]
         return f"{what} ({reason}). {_retry(situation)}"
     if situation.state is model.NextState.NO_REPLICAS:
         return causes[0].text if causes else ""
@@ -252,16 +240,14 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
     decision = situation.shown.decision
     errors = {each.index: str(each.error) for each in decision.failed_terms}
     tried = {each.affinity_name for each in decision.attempts}
-    rows, used = [], decision.affinity_name
+    rows, used, before = list[TermRow](), decision.affinity_name, "left"
     for index, term in enumerate(placement.cluster_affinities):
-        name = term.affinity_name
-        if index in errors:
-            rows.append(TermRow(index, name, "failed", errors[index]))
-        elif name == used and decision.error is None:
-            rows.append(TermRow(index, name, "used"))
+        name, is_used = term.affinity_name, term.affinity_name == used and decision.error is None
+        if index in errors or is_used:
+            outcome, before = "failed" if index in errors else "used", "not tried"
+            rows.append(TermRow(index, name, outcome, errors.get(index, "")))
         elif name not in tried:
-            before = any(row.outcome in {"used", "failed"} for row in rows)
-            rows.append(TermRow(index, name, "not tried" if before else "left"))
+            rows.append(TermRow(index, name, before))
     return tuple(rows)
 
 

@@ -185,15 +185,21 @@ def recorded_decision(
     record = view.record
     if record is None:
         return None
-    targets = record.get("targets")
-    trigger = record.get("trigger") or {}
-    error = record.get("error") or {}
+    targets, trigger, error = (record.get(name) or {} for name in ("targets", "trigger", "error"))
+    is_kept = record.get("targets") is None
     if record.get("ending") == "refused" and not error:  # at Reserve, Permit or Bind: nothing was written
-        error, targets = {"reason": UNSCHEDULABLE, "message": record.get("problem")}, None
+        error, is_kept = {"reason": UNSCHEDULABLE, "message": record.get("problem")}, True
     at = str(record.get("at") or "")
-    found = (
-        None if targets is None else tuple(Target(str(name), int(count)) for name, count in targets.items())
-    )
+    attempts = record.get("attempts") or [{}]
+    agrees = None
+    if placement is not None and (error or failure is not None):
+        expected = condition_for(failure)
+        same = bool(error) and error.get("reason") == expected.reason
+        agrees = same and str(error.get("message") or "") in expected.message  # the recorded one may be cut
+    elif placement is not None:
+        count = record.get("targetCount")  # of a record that is cut
+        same = len(placement) == (len(targets) if count is None else count)
+        agrees = not is_kept and same and targets.items() <= placement.items()
     return RecordedDecision(
         at=at,
         age_seconds=_age(at, now),
@@ -201,36 +207,12 @@ def recorded_decision(
         schedule_class=str(trigger.get("class") or ""),
         event=str(trigger.get("event") or ""),
         generation=int(record.get("generation") or 0),
-        stages=_stages(record),
-        placement=found,
+        stages={str(name): int(count) for name, count in (attempts[-1].get("stages") or {}).items()},
+        placement=None if is_kept else tuple(Target(str(name), int(targets[name])) for name in targets),
         error=str(error.get("message") or ""),
         ending=str(record.get("ending") or ""),
-        agrees=None
-        if placement is None
-        else _errors_agree(error, failure)
-        if error or failure is not None
-        else targets is not None and _agrees(targets, record.get("targetCount"), placement),
+        agrees=agrees,
     )
-
-
-def _agrees(targets: Mapping[str, int], count: int | None, placement: Mapping[str, int]) -> bool:
-    """Return whether a placement is the recorded one; ``count`` is the number of targets if the record is cut."""
-    if count is None:
-        return dict(targets) == dict(placement)
-    return count == len(placement) and targets.items() <= placement.items()
-
-
-def _errors_agree(recorded: Mapping[str, Any], failure: BaseException | None) -> bool:
-    """Return whether two decisions have failed for the same reason; the recorded message may be cut."""
-    expected = condition_for(failure)
-    same = recorded.get("reason") == expected.reason
-    return bool(recorded) and same and str(recorded.get("message") or "") in expected.message
-
-
-def _stages(record: Mapping[str, Any]) -> dict[str, int]:
-    attempts = record.get("attempts") or ()
-    stages = attempts[-1].get("stages") if attempts else None
-    return {str(name): int(count) for name, count in (stages or {}).items()}
 
 
 def _age(at: str, now: datetime | None) -> float | None:

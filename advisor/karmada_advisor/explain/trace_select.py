@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.trace_model import Combination, GroupRow, SelectTrace, Swap
-from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, Placement, SpreadConstraint
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
 from karmada_scheduler.core.algorithms.select_groups import Limits, RegionGroup
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.decision import TermAttempt
@@ -31,98 +31,81 @@ def trace_select(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> SelectT
     """Return how a decision selected its clusters, and why not the others."""
     placement, ordered, selected = cycle.placement, attempt.candidates, attempt.selected
     if kept.regions is None and Point.SELECT in kept.answered:
-        chosen = frozenset(each.name for each in selected)
+        chosen = frozenset(candidate.name for candidate in selected)
         losses = {each.name: "plugin" for each in ordered if each.name not in chosen}
         return SelectTrace("plugin", losses=losses)
-    if not placement.spread_constraints or ignores_spread(placement):
+    is_ignored = ignores_spread(placement)
+    fields = () if is_ignored else (SPREAD_BY_REGION, SPREAD_BY_CLUSTER)
+    counting = {field: found for field in fields if (found := last_constraint(placement, field)) is not None}
+    if not placement.spread_constraints or is_ignored:
         trace = SelectTrace("all")
-    elif last_constraint(placement, SPREAD_BY_REGION) is not None:
-        trace = _by_region(placement, ordered, selected, kept.regions or ())
+    elif SPREAD_BY_REGION in counting:
+        cluster = counting.get(SPREAD_BY_CLUSTER, SpreadConstraint())
+        trace = _by_region(counting[SPREAD_BY_REGION], cluster, ordered, selected, kept.regions or ())
+    elif SPREAD_BY_CLUSTER in counting:
+        trace = _by_cluster(counting[SPREAD_BY_CLUSTER], ordered, selected)
     else:
-        trace = _by_cluster(placement, ordered, selected)
-    error = str(attempt.error) if attempt.error is not None else ""
+        trace = SelectTrace("cluster")
+    counted, error = set(map(id, counting.values())), "" if attempt.error is None else str(attempt.error)
     return replace(
         trace,
-        ignored=_ignored_constraints(placement),
+        limits={field: (found.min_groups, found.max_groups) for field, found in counting.items()},
+        ignored=tuple(
+            found.spread_by_field or f"label {found.spread_by_label}"
+            for found in placement.spread_constraints
+            if id(found) not in counted
+        ),
         error=error.removeprefix(_STEP) if error.startswith(_STEP) else "",
     )
 
 
-def _ignored_constraints(placement: Placement) -> tuple[str, ...]:
-    """Return the fields of the spread constraints that do not count."""
-    if ignores_spread(placement):
-        return tuple(_field(each) for each in placement.spread_constraints)
-    counting = {
-        id(found)
-        for field in (SPREAD_BY_REGION, SPREAD_BY_CLUSTER)
-        if (found := last_constraint(placement, field)) is not None
-    }
-    return tuple(_field(each) for each in placement.spread_constraints if id(each) not in counting)
-
-
-def _field(constraint: SpreadConstraint) -> str:
-    return constraint.spread_by_field or f"label {constraint.spread_by_label}"
-
-
 def _by_cluster(
-    placement: Placement, ordered: Sequence[Candidate], selected: Sequence[Candidate]
+    constraint: SpreadConstraint, ordered: Sequence[Candidate], selected: Sequence[Candidate]
 ) -> SelectTrace:
-    constraint = last_constraint(placement, SPREAD_BY_CLUSTER)
-    if constraint is None:
-        return SelectTrace("cluster")
-    names = {each.name for each in selected}
+    names = {candidate.name for candidate in selected}
     first = list(ordered[: min(len(ordered), constraint.max_groups)])
-    removed = [each.name for each in first if each.name not in names] if selected else []
-    added = [each.name for each in selected if each not in first]
+    removed = [candidate.name for candidate in first if candidate.name not in names] if selected else []
+    added = [candidate.name for candidate in selected if candidate not in first]
     swaps = tuple(Swap(out, into) for out, into in zip(removed, added, strict=False))
     losses = dict.fromkeys(removed, "swap")
     last = max(selected, key=sort_key, default=None)
-    for each in ordered:
-        if each.name not in names and each.name not in losses:
-            losses[each.name] = "maximum" if last is None else _first_difference(each, last)
-    limits = {SPREAD_BY_CLUSTER: (constraint.min_groups, constraint.max_groups)}
-    return SelectTrace("cluster", limits, swaps=swaps, losses=losses)
+    for candidate in ordered:
+        if candidate.name not in names and candidate.name not in losses:
+            losses[candidate.name] = "maximum" if last is None else _first_difference(candidate, last)
+    return SelectTrace("cluster", swaps=swaps, losses=losses)
 
 
 def _first_difference(candidate: Candidate, other: Candidate) -> str:
     """Return the first criterion at which a candidate differs from a preferred one."""
-    for name, one, another in zip(_CRITERIA, sort_key(candidate), sort_key(other), strict=True):
-        if one != another:
-            return name
-    return "name"
+    pairs = zip(_CRITERIA, sort_key(candidate), sort_key(other), strict=True)
+    return next((name for name, one, another in pairs if one != another), "name")
 
 
 def _by_region(
-    placement: Placement,
+    region: SpreadConstraint,
+    cluster: SpreadConstraint,
     ordered: Sequence[Candidate],
     selected: Sequence[Candidate],
     regions: Sequence[KeptRegion],
 ) -> SelectTrace:
-    region = last_constraint(placement, SPREAD_BY_REGION) or SpreadConstraint()
-    cluster = last_constraint(placement, SPREAD_BY_CLUSTER) or SpreadConstraint()
     by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
-    taken = sorted({by_cluster[each.name] for each in selected})
+    taken = sorted({by_cluster[candidate.name] for candidate in selected})
     groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
     found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
-    names, losses = {each.name for each in selected}, dict[str, str]()
-    for each in ordered:
-        if each.name in names:
-            continue
-        own = by_cluster.get(each.name, "")
+    names, losses = {candidate.name for candidate in selected}, dict[str, str]()
+    for name in (candidate.name for candidate in ordered if candidate.name not in names):
+        own = by_cluster.get(name, "")
         if own not in taken:
-            losses[each.name] = f"region:{found.best_with.get(own, 'insufficient')}"
+            losses[name] = f"region:{found.best_with.get(own, 'insufficient')}"
         else:  # without a maximum, each region gets one
-            losses[each.name] = "maximum" if cluster.max_groups else "one"
-    limits = {SPREAD_BY_REGION: (region.min_groups, region.max_groups)}
-    if last_constraint(placement, SPREAD_BY_CLUSTER) is not None:
-        limits[SPREAD_BY_CLUSTER] = (cluster.min_groups, cluster.max_groups)
+            losses[name] = "maximum" if cluster.max_groups else "one"
+    rows = (
+        GroupRow(each.name, each.score, tuple(candidate.name for candidate in each.candidates))
+        for each in regions
+    )
     return SelectTrace(
         "region",
-        limits,
-        groups=tuple(
-            GroupRow(region.name, region.score, tuple(each.name for each in region.candidates))
-            for region in regions
-        ),
+        groups=tuple(rows),
         combinations=found.shown,
         more_combinations=found.more,
         losses=losses,
@@ -169,22 +152,25 @@ def combinations(groups: Sequence[RegionGroup], limits: Limits, taken: Sequence[
     found: list[_Set] = []
     for steps, chosen in enumerate(_sets(ordered, limits)):
         if steps > _MAX_STEPS:
-            return Combinations(_only(groups, taken), -1, {})
+            of_taken = [group for group in groups if group.name in taken]
+            clusters, weight = (
+                sum(group.clusters for group in of_taken),
+                sum(group.weight for group in of_taken),
+            )
+            return Combinations((Combination(tuple(sorted(taken)), clusters, weight),), -1, {})
         if chosen is not None:
             weight = sum(each.weight for each in chosen)
             clusters = sum(each.clusters for each in chosen)
             found.append(_Set(weight, clusters, len(found), chosen))
     found.sort(key=lambda each: (-each.weight, -each.clusters, each.number))
-    names = frozenset(taken)
     rows, best_with = [], dict[str, str]()
     for each in found:
-        is_taken = {group.name for group in each.groups} == names
-        lost_by = "" if is_taken else _criterion(each, found[0])
-        row = Combination(tuple(sorted(g.name for g in each.groups)), each.clusters, each.weight, lost_by)
-        for group in each.groups:
-            if lost_by and group.name not in names:
-                best_with.setdefault(group.name, lost_by)
-        rows.append(row)
+        names = sorted(group.name for group in each.groups)
+        lost_by = "" if names == sorted(taken) else _criterion(each, found[0])
+        rows.append(Combination(tuple(names), each.clusters, each.weight, lost_by))
+        for name in names:
+            if lost_by and name not in taken:
+                best_with.setdefault(name, lost_by)
     rows.sort(key=lambda row: not row.taken)
     return Combinations(tuple(rows[:_SHOWN]), max(0, len(rows) - _SHOWN), best_with)
 
@@ -219,9 +205,3 @@ def _criterion(other: _Set, winner: _Set) -> str:
                 return "groupClusters"
             return "groupWeight" if one.weight != best.weight else "name"
     return "name"
-
-
-def _only(groups: Sequence[RegionGroup], taken: Sequence[str]) -> tuple[Combination, ...]:
-    chosen = [group for group in groups if group.name in taken]
-    clusters, weight = sum(each.clusters for each in chosen), sum(each.weight for each in chosen)
-    return (Combination(tuple(sorted(taken)), clusters, weight),)
