@@ -6,7 +6,6 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
@@ -213,15 +212,8 @@ def _by_rules(rules: Rules, plane: ControlPlane, using: Explaining) -> MoreRemed
 
 def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -> WhyNotCluster:
     """Return which bindings a cluster does not have, of those that can be looked at in time; 30 s without another."""
-    using.show(using.snapshot)
-    end = time.monotonic() + (seconds or _CLUSTER_SECONDS)
-    return why_not_cluster(
-        cluster,
-        using.fleet.bindings,
-        lambda binding: Situation(using.inputs_of(binding)),
-        provenance=_provenance(using, using.inputs_of(_NO_BINDING)),
-        may_go_on=lambda: time.monotonic() < end,
-    )
+    provenance = _provenance(using, using.inputs_of(_NO_BINDING))
+    return why_not_cluster(using, cluster, provenance, seconds or _CLUSTER_SECONDS)
 
 
 def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:

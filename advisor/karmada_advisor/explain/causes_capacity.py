@@ -65,20 +65,33 @@ def may_be_overcommitted(binding: Binding, clusters: Sequence[Cluster]) -> bool:
 
 def burst(situation: Situation) -> Iterator[Cause]:
     """Yield that several decisions within seconds counted on the same capacity, and together need more."""
-    if situation.inputs.gates.enabled(GATE):
+    found = next((found for found in _overcommitted(situation) if found.is_burst), None)
+    if found is None or situation.inputs.gates.enabled(GATE):
         return
-    for found in _overcommitted(situation):
-        if found.is_burst:
-            yield _burst(found)
-            return
+    names, seconds = [str(binding.key) for binding in found.bindings], int(_BURST.total_seconds())
+    evidence = _evidence(found) | {"bindings": len(names), "names": names[:_NAMED], "withinSeconds": seconds}
+    text = (
+        f"{len(names)} bindings were scheduled on {found.cluster} within {seconds} s, and each decision "
+        f"saw the same capacity: together they request {evidence['asked']} {found.resource}, and {evidence['free']} were "
+        f"free; the gate {GATE} counts decisions that clusters have not reported yet"
+    )
+    yield Cause("BurstOvercommit", Stage.CAPACITY, evidence | {"gate": GATE}, text)
 
 
 def own_replicas(situation: Situation) -> Iterator[Cause]:
     """Yield that placed replicas count as capacity, although they do not fit with what they request now."""
-    for found in _overcommitted(situation):
-        if not found.is_burst:
-            yield _own_replicas(situation, found)
-            return
+    found = next((found for found in _overcommitted(situation) if not found.is_burst), None)
+    if found is None:
+        return
+    replicas, asked = situation.present[found.cluster], found.shown(found.own)
+    request = shown(found.resource, request_of(situation.inputs.binding.spec)[found.resource])
+    evidence = _evidence(found) | {"replicas": replicas, "request": request, "asked": asked}
+    text = (
+        f"{replicas} placed replicas count as capacity of {found.cluster} whatever they request now: they need "
+        f"{asked} {found.resource}, and {evidence['free']} are free without them; a WorkloadRebalancer counts "
+        "them in the same way"
+    )
+    yield Cause("OwnReplicasCount", Stage.CAPACITY, evidence, text)
 
 
 def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
@@ -88,11 +101,9 @@ def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
         return  # the others do not count capacity
     for name in situation.present:
         cluster = situation.inputs.snapshot.get(name)
-        if cluster is not None:
-            every = (
-                _overcommit(situation, cluster, each) for each in request_of(situation.inputs.binding.spec)
-            )
-            yield from (found for found in every if found is not None)
+        for resource in request_of(situation.inputs.binding.spec) if cluster is not None else ():
+            if cluster is not None and (found := _overcommit(situation, cluster, resource)) is not None:
+                yield found
 
 
 def _overcommit(situation: Situation, cluster: Cluster, resource: str) -> _Overcommit | None:
@@ -172,37 +183,6 @@ def _evidence(found: _Overcommit) -> dict[str, Any]:
     }
 
 
-def _burst(found: _Overcommit) -> Cause:
-    names = [str(each.key) for each in found.bindings]
-    evidence = _evidence(found) | {
-        "bindings": len(names),
-        "names": names[:_NAMED],
-        "withinSeconds": int(_BURST.total_seconds()),
-        "gate": GATE,
-    }
-    text = (
-        f"{len(names)} bindings were scheduled on {found.cluster} within {evidence['withinSeconds']} s, and each decision "
-        f"saw the same capacity: together they request {evidence['asked']} {found.resource}, and {evidence['free']} were "
-        f"free; the gate {GATE} counts decisions that clusters have not reported yet"
-    )
-    return Cause("BurstOvercommit", Stage.CAPACITY, evidence, text)
-
-
-def _own_replicas(situation: Situation, found: _Overcommit) -> Cause:
-    replicas = situation.present[found.cluster]
-    evidence = _evidence(found) | {
-        "replicas": replicas,
-        "request": shown(found.resource, request_of(situation.inputs.binding.spec)[found.resource]),
-        "asked": found.shown(found.own),
-    }
-    text = (
-        f"{replicas} placed replicas count as capacity of {found.cluster} whatever they request now: they need "
-        f"{evidence['asked']} {found.resource}, and {evidence['free']} are free without them; a WorkloadRebalancer counts "
-        "them in the same way"
-    )
-    return Cause("OwnReplicasCount", Stage.CAPACITY, evidence, text)
-
-
 def estimators_failed(situation: Situation) -> Iterator[Cause]:
     """Yield that resource summaries counted instead of estimators in the recorded decision."""
     record = situation.inputs.process.record if situation.inputs.process is not None else None
@@ -231,7 +211,6 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
 
 
 _PODS: Final = "pods"
-_SHOWN: Final = 5
 
 
 def not_in_models(situation: Situation) -> Iterator[Cause]:
@@ -259,9 +238,9 @@ def not_in_models(situation: Situation) -> Iterator[Cause]:
             if name not in known and name != _PODS:
                 found.setdefault(name, []).append(each.name)
     for name, clusters in found.items():
-        more = f" and {len(clusters) - _SHOWN} more" if len(clusters) > _SHOWN else ""
+        more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
         text = (
-            f"the requested resource {name} is in no resource model of {', '.join(clusters[:_SHOWN])}{more}, so it counts "
+            f"the requested resource {name} is in no resource model of {', '.join(clusters[:_NAMED])}{more}, so it counts "
             f"as 0 there (since Karmada 1.18): add {name} to spec.resourceModels of the Cluster, in a grade whose minimum is as "
             "large as the request, turn the feature gate CustomizedClusterResourceModeling off, or start the scheduler with "
             "--decisions-of=1.17"

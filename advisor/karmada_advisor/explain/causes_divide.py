@@ -115,9 +115,8 @@ def _missing_weights(situation: Situation, trace: DivideTrace) -> Iterator[Cause
     selected = situation.shown.attempt.selected
     if selected and not static_weights(situation.inputs.binding.spec.placement or Placement(), selected):
         text = "no rule of the static weights selects a selected cluster, so all have the same weight"
-        yield Cause(
-            "WeightMissing", Stage.DIVIDE, {"clusters": [each.name for each in selected], "weights": {}}, text
-        )
+        evidence = {"clusters": [candidate.name for candidate in selected], "weights": {}}
+        yield Cause("WeightMissing", Stage.DIVIDE, evidence, text)
         return
     named = {row.name for row in trace.rows if row.weight}
     missing = [each.name for each in selected if each.name not in named]

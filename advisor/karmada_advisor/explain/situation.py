@@ -30,14 +30,8 @@ from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudge
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.structs import Struct, replace
 
-_NOTHING_TO_DECIDE = (
-    NextState.BEING_DELETED,
-    NextState.NO_PLACEMENT,
-    NextState.NOT_CLAIMED,
-    NextState.OTHER_SCHEDULER,
-    NextState.SUSPENDED,
-    NextState.GATED,
-)
+_UNDECIDED = ("being deleted", "no placement", "not claimed", "other scheduler", "suspended", "gated")
+_NOTHING_TO_DECIDE = frozenset(map(NextState, _UNDECIDED))
 
 
 class Basis(Struct, frozen=True, dict=True):

@@ -11,16 +11,8 @@ from karmada_advisor.state.reading import DETECTOR_FIRST
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding
 
-_CURABLE: Final = frozenset(
-    {
-        StateName.HELD,
-        StateName.NOBODY_DECIDES,
-        StateName.NOT_DECIDED_YET,
-        StateName.NOT_PLACED,
-        StateName.OUT_OF_DATE,
-        StateName.STUCK,
-    }
-)
+_UNDECIDED: Final = ("held", "nobody decides", "not decided yet", "not placed", "out of date", "stuck")
+_CURABLE: Final = frozenset(map(StateName, _UNDECIDED))
 
 
 def lacks_a_decision(state: BindingState, binding: Binding) -> bool:

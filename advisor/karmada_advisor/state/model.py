@@ -76,13 +76,7 @@ class StateName(Enum):
 
 _GOOD: Final = frozenset({StateName.PLACED, StateName.NOTHING_TO_PLACE})
 _PASSING: Final = frozenset(
-    {
-        StateName.BEING_DELETED,
-        StateName.MOVING,
-        StateName.NO_PLACEMENT,
-        StateName.NOT_DECIDED_YET,
-        StateName.OUT_OF_DATE,
-    }
+    map(StateName, ("being deleted", "moving", "no placement", "not decided yet", "out of date"))
 )
 WORST_FIRST: Final = {name: number for number, name in enumerate(StateName)}
 """The order of lists."""
@@ -247,18 +241,6 @@ class BindingState(Struct, frozen=True):
         return words if self.name is StateName.PLACED else f"{words}, {self.name.value}"
 
 
-_OWN_WORDS: Final = frozenset(
-    {
-        StateName.UNKNOWN,
-        StateName.NOT_PLACED,
-        StateName.NOT_CLAIMED,
-        StateName.NO_PLACEMENT,
-        StateName.BEING_DELETED,
-        StateName.NOTHING_TO_PLACE,
-    }
-)
-_PLACED_WORDS: Final = {
-    Placed.NONE: "NOT PLACED",
-    Placed.PART: "PLACED IN PART",
-    Placed.ALL: "PLACED",
-}
+_WITHOUT_CLUSTERS: Final = ("not placed", "not claimed", "no placement", "nothing to place")
+_OWN_WORDS: Final = frozenset(map(StateName, ("unknown", "being deleted", *_WITHOUT_CLUSTERS)))
+_PLACED_WORDS: Final = {Placed.NONE: "NOT PLACED", Placed.PART: "PLACED IN PART", Placed.ALL: "PLACED"}

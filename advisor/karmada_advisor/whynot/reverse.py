@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import time
 
 from karmada_advisor.explain.causes import causes_of_cluster
 from karmada_advisor.explain.causes_state import of_state
+from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.model import Provenance, Stage
 from karmada_advisor.explain.situation import Situation
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.structs import Struct
 
 
@@ -49,30 +49,24 @@ class WhyNotCluster(Struct, frozen=True):
     groups: tuple[CauseGroup, ...]
 
 
-def why_not_cluster(
-    cluster: str,
-    bindings: Sequence[Binding],
-    situation_of: Callable[[Binding], Situation],
-    *,
-    provenance: Provenance,
-    may_go_on: Callable[[], bool],
-) -> WhyNotCluster:
+def why_not_cluster(using: Explaining, cluster: str, provenance: Provenance, seconds: float) -> WhyNotCluster:
     """Return the answer; bindings are looked at until the time is over.
 
     Args:
+        using: What was read, and the rules.
         cluster: The name of a known cluster.
-        bindings: All bindings.
-        situation_of: Returns what a decision about a binding reads.
         provenance: Where the objects come from.
-        may_go_on: Whether there is time left.
+        seconds: The time.
     """
+    using.show(using.snapshot)
+    bindings, end = using.fleet.bindings, time.monotonic() + seconds
     present = at_once = after_rebalance = looked_at = 0
     groups: dict[tuple[str, Stage], list[tuple[str, str]]] = {}
     for binding in bindings:
-        if not may_go_on():
+        if time.monotonic() >= end:
             break
         looked_at += 1
-        situation = situation_of(binding)
+        situation = Situation(using.inputs_of(binding))
         is_present = cluster in situation.present
         stored = None if is_present else next(of_state(situation), None)
         if cluster in situation.placement and stored is None:
