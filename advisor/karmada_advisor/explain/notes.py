@@ -53,9 +53,7 @@ def _tainted(situation: Situation) -> Iterator[str]:
 
 def _leaving(situation: Situation) -> Iterator[str]:
     """Yield the present clusters that lose the binding at the next decision."""
-    if situation.asks or not situation.present:
-        return
-    if not situation.now.decision.attempts:
+    if situation.asks or not situation.present or not situation.now.decision.attempts:
         return
     refused = situation.now.attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
@@ -78,10 +76,8 @@ def notes_of(situation: Situation) -> Iterator[str]:
     most = max(candidates, key=lambda each: each.available)
     rest = [each.available for each in candidates if each.name in situation.placement]
     if most.name not in situation.placement and rest and most.available > max(rest):
-        yield (
-            f"the cluster with the most room, {most.name}, is not used. "
-            f"`why-not {most.name}` says what would change that."
-        )
+        more = f"`why-not {most.name}` says what would change that."
+        yield f"the cluster with the most room, {most.name}, is not used. {more}"
     yield from _fragile(situation)
 
 
@@ -105,10 +101,11 @@ def _fragile(situation: Situation) -> Iterator[str]:
         if after is None:
             continue
         decision = after.decide()
-        if decision.targets is None or {each.name for each in decision.targets} != set(placement):
+        targets = sorted(decision.targets or ())
+        if decision.targets is None or {target.name for target in targets} != set(placement):
             result = str(decision.error).rstrip(".")
             if decision.error is None:
-                result = ", ".join(f"{each.name} {each.replicas}" for each in sorted(decision.targets or ()))
+                result = ", ".join(f"{target.name} {target.replicas}" for target in targets)
             yield f"fragile. With 1 cpu more in use on {name}, this decision would have been {result}."
             return
 

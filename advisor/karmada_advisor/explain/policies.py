@@ -52,12 +52,8 @@ class TemplateHead(Struct, frozen=True):
     @property
     def fields(self) -> Mapping[str, str]:
         """What selectors ask for besides labels, by the name of the field."""
-        return {
-            "apiVersion": self.api_version,
-            "kind": self.kind,
-            "namespace": self.namespace,
-            "name": self.name,
-        }
+        values = self.api_version, self.kind, self.namespace, self.name
+        return dict(zip(_FIELDS, values, strict=False))
 
     @property
     def is_reserved(self) -> bool:
@@ -143,10 +139,9 @@ def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
         return ""
     if template.labels is None:
         return "labels are not known"
+    given = {"labelSelector": selector["labelSelector"]}
     try:
-        labels = read_object(
-            ClusterAffinity, {"labelSelector": selector["labelSelector"]}, "resourceSelectors"
-        ).label_selector
+        labels = read_object(ClusterAffinity, given, "resourceSelectors").label_selector
     except ManifestError as problem:
         return str(problem)
     if labels is not None and labels.matches(template.labels):
@@ -176,9 +171,9 @@ class HeldClaim(Struct, frozen=True):
         return policy_name(self.holder)
 
 
-def holder_of(policies: Iterable[Manifest], template: TemplateHead) -> Manifest | None:
-    """Return the policy that claims a template by its labels, None if none does or they are not known."""
-    return next((policy for policy in policies if claims(policy, template.labels or {})), None)
+def holder_of(policies: Iterable[Manifest], labels: Mapping[str, str] | None) -> Manifest | None:
+    """Return the policy that claims a template or binding by its labels, None if none does or they are not known."""
+    return next((policy for policy in policies if claims(policy, labels or {})), None)
 
 
 def held_claim(
@@ -192,7 +187,7 @@ def held_claim(
         template: The template.
     """
     listed = list(policies)
-    holder = next((policy for policy in listed if claims(policy, labels)), None)
+    holder = holder_of(listed, labels)
     if holder is None or match_of(holder, template) is Match.NONE:
         return None  # its selectors no longer match, or need labels that are not known
     first = next(iter(matching(listed, template)), None)
@@ -277,10 +272,8 @@ def _closeness(selector: Mapping[str, Any], reason: str, template: TemplateHead)
     if name in wanted:
         return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
     asked, labels = _match_labels(selector), template.labels or {}
-    alike = sum(
-        SequenceMatcher(None, str(value), labels[key]).ratio() if key in labels else 0.0
-        for key, value in asked.items()
-    )
+    pairs = [(str(value), labels[key]) for key, value in asked.items() if key in labels]
+    alike = sum(SequenceMatcher(None, *pair).ratio() for pair in pairs)
     return matched, alike / len(asked) if asked else 0.0
 
 

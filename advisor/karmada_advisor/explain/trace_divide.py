@@ -100,10 +100,9 @@ def _bound(cluster: Cluster, spec: BindingSpec, assumed: Assumed, gates: Feature
     summary = cluster.resource_summary or ResourceSummary()
 
     def estimate(modelings: tuple[GradeCount, ...], assumed: Assumed) -> int:
-        changed = replace(cluster, resource_summary=replace(summary, modelings=modelings))
-        return GeneralEstimator(gates).max_available_replicas([changed], spec.replica_requirements, assumed)[
-            0
-        ]
+        changed, general = replace(summary, modelings=modelings), GeneralEstimator(gates)
+        clusters = [replace(cluster, resource_summary=changed)]
+        return general.max_available_replicas(clusters, spec.replica_requirements, assumed)[0]
 
     if summary.modelings and estimate((), assumed) > estimate(summary.modelings, assumed):
         grades = [each.grade for each in summary.modelings if each.nodes > 0]
@@ -121,12 +120,11 @@ def _limits(
     ask: Callable[[ReplicaRequirements | None], Sequence[int | None]],
 ) -> list[_Limit]:
     """Return the resource that limits each cluster: the one that alone allows as few replicas as all together."""
-    request, requirements = request_of(spec), spec.replica_requirements or ReplicaRequirements()
-    pods = ask(None)
+    requirements, pods = spec.replica_requirements or ReplicaRequirements(), ask(None)
+    request, limits = request_of(spec), list[_Limit]()
     alone = {
         name: ask(replace(requirements, resource_request={name: amount})) for name, amount in request.items()
     }
-    limits: list[_Limit] = []
     requested = {name: shown(name, amount) for name, amount in request.items()}
     for index, cluster in enumerate(clusters):
         summary = cluster.resource_summary

@@ -45,7 +45,7 @@ def explain_unclaimed(
         events: The Warning Events of the template, the newest first.
     """
     found = matching(policies, template)
-    holder = holder_of(policies, template)
+    holder = holder_of(policies, template.labels)
     missed = misses(policies, template)
     evidence = {
         "template": f"{template.api_version} {template.kind}",
@@ -59,10 +59,9 @@ def explain_unclaimed(
         text = f"{policy_name(holder)} claims it, and {_why_no_binding(holder, template)}"
     elif found:
         text = f"{found[0].name} matches, and {_why_no_binding(found[0].policy, template)}"
-    elif missed and missed[0].index >= 0:
-        text = f"no policy matches it; nearest: {missed[0].name}, but its {missed[0].reason}"
     elif missed:
-        text = f"no policy matches it; nearest: {missed[0].name}, but it {missed[0].reason}"
+        it = "its" if missed[0].index >= 0 else "it"
+        text = f"no policy matches it; nearest: {missed[0].name}, but {it} {missed[0].reason}"
     else:
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)

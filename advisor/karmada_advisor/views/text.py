@@ -138,54 +138,40 @@ def _table(found: Table, style: Style) -> list[str]:
     """
     rows = [found.heading, *found.rows] if found.heading else found.rows
     cells = [[printable(text_of(cell)) for cell in row] for row in rows]
-    columns = list(range(len(cells[0]))) if cells else []
-    dropped, indent, spilling = list(found.optional), " " * found.indent, found.spilling
-    while _width(cells, columns, spilling, indent) > style.width and dropped:
-        columns.remove(dropped.pop(0))
-    excess = _width(cells, columns, spilling, indent) - style.width
-    last = columns[-1] if columns else 0
-    if excess > 0 and found.align[last : last + 1] != _RIGHT:
-        widest = max(len(row[last]) for row in cells)
+    columns, indent = list(range(len(cells[0]))) if cells else [], " " * found.indent
+    for column in found.optional:
+        if _width(cells, columns, found.spilling, indent) > style.width:
+            columns.remove(column)
+    excess = _width(cells, columns, found.spilling, indent) - style.width
+    rights = [found.align[column : column + 1] == _RIGHT for column in columns]
+    if excess > 0 and not rights[-1]:
+        widest = max(len(row[columns[-1]]) for row in cells)
         excess -= widest - max(_LEAST_CELL, widest - excess)  # the last column is wrapped as far as it goes
     if excess > 0 and len(columns) > 1:
         cut = max(columns[:-1], key=lambda column: max(len(row[column]) for row in cells))
         keep = max(_LEAST_CELL, max(len(row[cut]) for row in cells) - excess)
         for row in cells:
             row[cut] = _cut(row[cut], keep)
-    widths = {column: _column(cells, column, columns, spilling) for column in columns}
-    grid = _Grid(columns, widths, found.align, indent, style.width)
-    return [line for row in cells for line in grid.lines(row)]
+    widths = [_column(cells, column, columns, found.spilling) for column in columns]
+    chosen = ([row[column] for column in columns] for row in cells)
+    return [line for row in chosen for line in _row(row, widths, rights, indent, style.width)]
 
 
-class _Grid(Struct, frozen=True):
-    """The columns of a table with their widths."""
-
-    columns: Sequence[int]
-    widths: dict[int, int]
-    align: str
-    indent: str
-    width: int
-
-    def lines(self, row: Sequence[str]) -> list[str]:
-        """Return the lines of one row; the last cell is wrapped below itself."""
-        line, full = self.indent, len(self.indent)
-        for column in self.columns[:-1]:
-            full += self.widths[column] + 2
-            line = (line + self._aligned(row[column], column) + "  ").ljust(full if len(line) < full else 0)
-        last = self.columns[-1]
-        if self._is_right(last):
-            over = max(0, len(line) - full)
-            return [(line + row[last].rjust(max(0, self.widths[last] - over))).rstrip()]
-        left = max(_LEAST_CELL, self.width - len(line))
-        wrapped = textwrap.wrap(row[last], left, break_long_words=False, break_on_hyphens=False) or [""]
-        return [(line + wrapped[0]).rstrip(), *(" " * len(line) + rest for rest in wrapped[1:])]
-
-    def _aligned(self, cell: str, column: int) -> str:
-        width = self.widths[column]
-        return cell.rjust(width) if self._is_right(column) else cell.ljust(width)
-
-    def _is_right(self, column: int) -> bool:
-        return self.align[column : column + 1] == _RIGHT
+def _row(
+    cells: Sequence[str], widths: Sequence[int], rights: Sequence[bool], indent: str, width: int
+) -> list[str]:
+    """Return the lines of one row; the last cell is wrapped below itself."""
+    line, full = indent, len(indent)
+    for cell, size, is_right in zip(cells[:-1], widths[:-1], rights[:-1], strict=True):
+        full += size + 2
+        aligned = cell.rjust(size) if is_right else cell.ljust(size)
+        line = f"{line}{aligned}  ".ljust(full if len(line) < full else 0)
+    if rights[-1]:
+        over = max(0, len(line) - full)
+        return [(line + cells[-1].rjust(max(0, widths[-1] - over))).rstrip()]
+    left = max(_LEAST_CELL, width - len(line))
+    wrapped = textwrap.wrap(cells[-1], left, break_long_words=False, break_on_hyphens=False) or [""]
+    return [(line + wrapped[0]).rstrip(), *(" " * len(line) + rest for rest in wrapped[1:])]
 
 
 def _cut(cell: str, width: int) -> str:

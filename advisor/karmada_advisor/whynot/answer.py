@@ -137,12 +137,8 @@ def _placing(
     objects: ObjectSet, cluster: str, bounds: SearchBounds, found: FoundEdits, *, elapsed: float
 ) -> list[Answer]:
     """Return changes that place a binding that is placed nowhere, on other clusters than the one in question."""
-    left = SearchBounds(
-        max(0.0, bounds.seconds - elapsed),
-        max(0, bounds.max_runs - found.runs),
-        bounds.max_depth,
-        bounds.answers,
-    )
+    seconds, runs = max(0.0, bounds.seconds - elapsed), max(0, bounds.max_runs - found.runs)
+    left = replace(bounds, seconds=seconds, max_runs=runs)
     others = Search(objects, goals.IsPlaced(cluster), left).run()
     found.runs += others.runs
     return others.answers

@@ -140,13 +140,11 @@ def kinds_of(edits: Iterable[Edit]) -> tuple[str, ...]:
 
 def keys_of(edits: Iterable[Edit]) -> frozenset[object]:
     """Return what identifies a set of edits whatever the amounts."""
-    keys: set[object] = set()
-    for each in edits:
-        if each.quantity is None:
-            keys.add((each.slot, each.identity))
-        else:
-            keys.add((each.slot, each.op, each.quantity.at > each.quantity.base))
-    return frozenset(keys)
+    sizes = ((edit, edit.quantity) for edit in edits)
+    return frozenset(
+        (edit.slot, edit.identity) if size is None else (edit.slot, edit.op, size.at > size.base)
+        for edit, size in sizes
+    )
 
 
 def simplest(answers: Sequence[Answer]) -> list[Answer]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import TemplateHead
-from karmada_advisor.explain.remedy_model import ObjectPatch, Remedy, RemedyEdit, RemedySearch
+from karmada_advisor.explain.remedy_model import Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
@@ -45,11 +45,8 @@ def with_remedies(
     if inputs.not_known:
         return explanation  # none could be verified
     binding = inputs.binding
-    state, manifest, policies = (
-        explanation.state,
-        using.fleet.manifests[binding.key],
-        using.fleet.policies or (),
-    )
+    state, policies = explanation.state, using.fleet.policies or ()
+    manifest = using.fleet.manifests[binding.key]
     propagating = [resumed(binding, manifest, policies)]
     if any(each.is_conflict for each in state.rows):
         propagating.append(overwritten(binding, manifest, policies))
@@ -77,11 +74,7 @@ def with_remedies(
         explanation,
         remedies=(*(_remedy(each, explanation) for each in remedies), *explanation.remedies),
         remedy_search=RemedySearch(
-            runs=facts.runs,
-            seconds=facts.seconds,
-            complete=facts.complete,
-            ended_by=facts.ended_by,
-            timeout_seconds=facts.timeout_seconds,
+            facts.runs, facts.seconds, facts.complete, facts.ended_by, facts.timeout_seconds
         ),
     )
 
@@ -123,26 +116,22 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
 
 def _remedy(found: VerifiedRemedy, explanation: Explanation) -> Remedy:
     first = found.edits[0]
+    # Karmada's controllers would set these taints again.
+    set_by_karmada = {edit.object for edit in found.edits if edit.op == BECOME_READY}
     return Remedy(
         side=first.side.value,
         subject=_subject(first, explanation),
         change=", and ".join(_change(each) for each in found.edits),
         result=found.result,
         edits=tuple(
-            RemedyEdit(each.side.value, each.op, each.object, each.text, each.instead) for each in found.edits
+            RemedyEdit(edit.side.value, edit.op, edit.object, edit.text, edit.instead) for edit in found.edits
         ),
-        apply=tuple(_applicable(found)),
+        apply=tuple(patch for patch in found.apply if patch.object not in set_by_karmada),
         moves=found.moves,
         rank=found.rank,
         harm=found.harm.value,
         caution=found.caution,
     )
-
-
-def _applicable(found: VerifiedRemedy) -> Iterator[ObjectPatch]:
-    """Yield the patches, without those of taints that Karmada's controllers would set again."""
-    effects = {each.object for each in found.edits if each.op == BECOME_READY}
-    yield from (each for each in found.apply if each.object not in effects)
 
 
 def _subject(edit: EditShown, explanation: Explanation) -> str:

@@ -24,7 +24,7 @@ from karmada_advisor.whynot import model as shown
 from karmada_advisor.whynot.json_patch import patched
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import Manifest, format_time
-from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.api.policy import policy_name
 from karmada_scheduler.framework.edits import Edit, EditTarget, Harm, ObjectRef, Side
 from karmada_scheduler.structs import replace
 
@@ -42,7 +42,11 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[shown
         policies: All policies.
         template: A template; nothing is proposed if a policy matches or claims it.
     """
-    if template.is_reserved or matching(policies, template) or holder_of(policies, template) is not None:
+    if (
+        template.is_reserved
+        or matching(policies, template)
+        or holder_of(policies, template.labels) is not None
+    ):
         return []
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
     proposed = [found for each in near for found in _corrected(each, template)]
@@ -159,7 +163,7 @@ def resumed(
     if not suspended:
         return None
     name = "dispatching" if suspended.everywhere else "dispatchingOnClusters"
-    policy = _policy_of(binding, policies)
+    policy = holder_of(policies, binding.labels)
     if policy is None or not value_at(policy, "spec", "suspension", name):
         change = _edit(ObjectRef(*binding.key), name, "the binding")
     else:
@@ -177,7 +181,7 @@ def overwritten(
         manifest: The same as it was read.
         policies: All policies; none if they are not known.
     """
-    policy = _policy_of(binding, policies)
+    policy = holder_of(policies, binding.labels)
     if policy is None:
         return None
     text = f"conflictResolution: Overwrite in {policy_name(policy)}"
@@ -210,10 +214,6 @@ def decided_again(
     change = target.set("reschedule", path, format_time(now), "a WorkloadRebalancer")
     found = _remedy(change, binding, manifest, (), lambda _: True)
     return None if found is None else replace(found, result=tuple(result))
-
-
-def _policy_of(binding: Binding, policies: Sequence[Manifest]) -> Manifest | None:
-    return next((each for each in policies if claims(each, binding.labels)), None)
 
 
 def _remedy(
