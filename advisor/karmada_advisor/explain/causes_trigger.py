@@ -33,15 +33,13 @@ def of_state(situation: Situation) -> Iterator[Cause]:
         case NextState.NO_PLACEMENT:
             yield _no_placement(situation)
         case NextState.NOT_CLAIMED:
+            code, evidence, text = "NotClaimed", {}, "no policy claims the template, so nothing is decided"
             if situation.present or binding.applied_placement_json:
+                code, evidence = "Released", {"present": situation.present}
                 text = (
                     "no policy claims the template any more: the placement stays, and nothing will change it"
                 )
-                yield Cause("Released", Stage.POLICY, {"present": situation.present}, text)
-            else:
-                yield Cause(
-                    "NotClaimed", Stage.POLICY, {}, "no policy claims the template, so nothing is decided"
-                )
+            yield Cause(code, Stage.POLICY, evidence, text)
         case NextState.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
@@ -54,11 +52,8 @@ def of_state(situation: Situation) -> Iterator[Cause]:
             yield Cause("Gated", Stage.TRIGGER, evidence, text)
         case NextState.SUSPENDED:
             by, at = manager_of(situation.inputs.binding_manifest or {}, "spec", "suspension", "scheduling")
-            evidence = {
-                "setBy": by,
-                "since": at,
-                "clusterChangeSchedules": {"karmada-scheduler": True, "karmada-pyscheduler": False},
-            }
+            schedules = {"karmada-scheduler": True, "karmada-pyscheduler": False}
+            evidence = {"setBy": by, "since": at, "clusterChangeSchedules": schedules}
             yield Cause("Suspended", Stage.TRIGGER, evidence, situation.stored.text)
 
 
@@ -80,16 +75,11 @@ def before_failure(situation: Situation) -> Iterator[Cause]:
     is_placed = condition_of(situation.inputs.binding).status == "True"
     if is_placed and situation.now.decision.targets == ():
         observed = situation.inputs.binding.status.scheduler_observed_generation
-        evidence = {
-            "condition": "Scheduled=True",
-            "observedGeneration": observed,
-            "generation": situation.inputs.binding.generation,
-            "decision": str(situation.now.decision.error),
-        }
-        text = (
-            f"the condition says Scheduled=True of generation {observed}; generation "
-            f"{situation.inputs.binding.generation} decides otherwise"
-        )
+        generation, error = situation.inputs.binding.generation, str(situation.now.decision.error)
+        seen = {"condition": "Scheduled=True", "observedGeneration": observed}
+        evidence = {**seen, "generation": generation, "decision": error}
+        text = f"the condition says Scheduled=True of generation {observed}"
+        text += f"; generation {generation} decides otherwise"
         yield Cause("StaleCondition", Stage.WRITE, evidence, text)
 
 
@@ -159,10 +149,8 @@ def of_cluster(situation: Situation, cluster: str) -> tuple[list[Cause], list[Ca
 def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield the causes for which a placed binding does not change, if a new decision would change it."""
     if not situation.asks:
-        if (
-            situation.rebalanced.decision.error is not None
-            or situation.rebalanced.placement != situation.present
-        ):
+        rebalanced = situation.rebalanced
+        if rebalanced.decision.error is not None or rebalanced.placement != situation.present:
             yield from _rebalancer(situation)
             yield _nothing_asks(situation)
         return
@@ -181,21 +169,15 @@ def _steady(situation: Situation) -> DivideTrace | None:
 
 def _steady_keeps(situation: Situation, trace: DivideTrace) -> Cause:
     """Return the cause for which a decision keeps replicas where they are."""
-    evidence = {
-        "class": situation.classification.type.value,
-        "present": situation.present,
-        "divided": trace.divided,
-        "mode": trace.mode,
-        **_on_rebalance(situation),
+    kind, present = situation.classification.type.value, situation.present
+    evidence = {"class": kind, "present": present, "divided": trace.divided, "mode": trace.mode}
+    why = {
+        "up": f"only {trace.divided} new ones are divided",
+        "down": "each cluster loses in proportion, and none gains",
+        "keep": "there is nothing to divide",
     }
-    match trace.mode:
-        case "up":
-            text = f"placed replicas stay where they are: only {trace.divided} new ones are divided"
-        case "down":
-            text = "placed replicas stay where they are: each cluster loses in proportion, and none gains"
-        case _:
-            text = "placed replicas stay where they are: there is nothing to divide"
-    return Cause("SteadyKeeps", Stage.TRIGGER, evidence, text)
+    text = f"placed replicas stay where they are: {why[trace.mode]}"
+    return Cause("SteadyKeeps", Stage.TRIGGER, evidence | _on_rebalance(situation), text)
 
 
 def _nothing_asks(situation: Situation) -> Cause:

@@ -53,9 +53,8 @@ class Suspended(Struct, frozen=True):
         policy = next((each for each in policies or () if claims(each, binding.labels)), None)
         wanted = mapping(mapping(policy and policy.get("spec")).get("suspension"))
         by = policy_name(policy) if policy is not None and wanted.get(field) else "the binding itself"
-        return (
-            f"dispatching{where} is suspended by {by} (spec.suspension.{field}): changes do not arrive there"
-        )
+        suspended = f"dispatching{where} is suspended by {by} (spec.suspension.{field})"
+        return f"{suspended}: changes do not arrive there"
 
 
 def manager_of(manifest: Manifest, *path: str) -> tuple[str, str]:
@@ -70,6 +69,7 @@ def manager_of(manifest: Manifest, *path: str) -> tuple[str, str]:
 
 
 _UNHEALTHY: Final = "Unhealthy"
+_SYNC_MODE: Final = ("spec", "syncMode")
 
 _ALL_FAILED: Final = re.compile(r"^Failed to apply all manifests \(\d+/\d+\): ")
 
@@ -117,10 +117,7 @@ def rows_of(
             reason, problem = "DispatchingSuspended", f"dispatching to {name} is suspended{runs}"
         if reason:
             row = replace(row, reason=reason, problem=problem, message=row.message or message)
-        elif text_of(cluster or {}, "spec", "syncMode") == "Pull" and row.reason in {
-            "OtherNumber",
-            "NotOurs",
-        }:
+        elif row.reason in {"OtherNumber", "NotOurs"} and text_of(cluster or {}, *_SYNC_MODE) == "Pull":
             agent = f"{name} is in Pull mode: nothing arrives without a karmada-agent there"
             row = replace(row, problem=f"{row.problem}; {agent}")
         rows.append(row)
@@ -139,10 +136,8 @@ class _Reports:
         self.by_name = {str(item.get("clusterName") or ""): item for item in items}
         self._spec = binding.spec
         self._applied, self._since = fully_applied(binding)
-        self._template = max(
-            (integer_at(mapping(item.get("status")), "resourceTemplateGeneration") or 0 for item in items),
-            default=0,
-        )
+        reported = [integer_at(part(item, "status"), "resourceTemplateGeneration") for item in items]
+        self._template = max((generation or 0 for generation in reported), default=0)
 
     def row(self, name: str, copy: Copy | None) -> ClusterStatus:
         """Return what a cluster has reported, and the first thing that is wrong with it.
@@ -177,20 +172,16 @@ class _Reports:
     @property
     def _expects_reports(self) -> bool:
         """Whether a cluster without a report is one to which nothing came: others have reported, or Karmada says so."""
-        return self._applied == "False" or any(
-            _applied(item)[0] is Applied.YES for item in self.by_name.values()
-        )
+        reports = self.by_name.values()
+        return self._applied == "False" or any(_applied(item)[0] is Applied.YES for item in reports)
 
     def _running(self, status: Manifest) -> int | None:
         count, resource = integer_at(status, "replicas"), self._spec.resource
         if count is not None or resource.api_version != "apps/v1" or resource.kind not in _SCALED:
             return count
         has_some = any(integer_at(status, f"{name}Replicas") for name in ("ready", "available", "updated"))
-        return (
-            0
-            if not has_some and ("observedGeneration" in status or "unavailableReplicas" in status)
-            else None
-        )
+        reports = "observedGeneration" in status or "unavailableReplicas" in status
+        return 0 if reports and not has_some else None
 
     def _other_number(self, copy: Copy, status: Manifest, running: int | None) -> str:
         """Return that a cluster runs another number of replicas than is assigned; "" if not, or if that is not known."""

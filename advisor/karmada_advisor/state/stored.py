@@ -55,10 +55,8 @@ class Stored(NamedTuple):
 def condition_of(binding: Binding) -> Stored:
     """Return the condition Scheduled of a binding."""
     found = binding.status.condition(SCHEDULED_CONDITION) or {}
-    status, reason, message, since = (
-        str(found.get(name) or "") for name in ("status", "reason", "message", "lastTransitionTime")
-    )
-    return Stored(status, reason, message, since)
+    names = ("status", "reason", "message", "lastTransitionTime")
+    return Stored(*(str(found.get(name) or "") for name in names))
 
 
 def short(message: str) -> str:

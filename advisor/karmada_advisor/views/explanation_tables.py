@@ -79,9 +79,8 @@ def limited_by(row: ClusterRow) -> str:
     if bound.startswith("resource models"):
         return bound
     free = f" {row.capacity.free} free" if row.capacity.free else ""
-    return (
-        f"{row.capacity.limited_by}{free}{', less assumed workloads' if bound == 'assumed workloads' else ''}"
-    )
+    less = ", less assumed workloads" if bound == "assumed workloads" else ""
+    return f"{row.capacity.limited_by}{free}{less}"
 
 
 def selected(row: ClusterRow) -> str:
@@ -157,16 +156,8 @@ def division(trace: DivideTrace, style: Style) -> Iterator[TextBlock]:
         )
         for row in rows
     ]
-    heading = (
-        "CLUSTER",
-        "WEIGHT",
-        "SHARE",
-        "EXACT",
-        *(["KEPT"] if kept else []),
-        "SEATS",
-        "LAST SEAT",
-        "NEXT AT",
-    )
+    columns = ["KEPT"] if kept else []
+    heading = ("CLUSTER", "WEIGHT", "SHARE", "EXACT", *columns, "SEATS", "LAST SEAT", "NEXT AT")
     yield Table(heading, cells, " >>>>>>>", indent=2)
     if len(rows) < len(trace.rows):
         yield f"  and {len(trace.rows) - len(rows):,} more"

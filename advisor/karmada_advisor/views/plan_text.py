@@ -132,11 +132,8 @@ def _failures(plan: Plan, style: Style) -> Iterator[TextBlock]:
 
 
 def _failure(plan: Plan, group: FailureGroup, style: Style) -> Iterator[TextBlock]:
-    name = (
-        "fails at the next rebalance"
-        if group.effect is Effect.LATENT
-        else words.class_words(group.effect.value)
-    )
+    is_later = group.effect is Effect.LATENT
+    name = "fails at the next rebalance" if is_later else words.class_words(group.effect.value)
     colour = "yellow" if group.effect is Effect.HELD else "red"
     of = f" of {group.policy}" if group.policy is not None else ""
     yield _marked(f"! {name}:", f"{counted(group.count, 'binding')}{of}, {group.message}", colour)

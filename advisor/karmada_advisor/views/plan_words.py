@@ -34,12 +34,8 @@ def head(plan: model.Plan) -> str:
 
 def is_in_head(changes: Sequence[ChangeShown]) -> bool:
     """Return whether the head has the whole change: one flag about one cluster."""
-    return (
-        len(changes) == 1
-        and changes[0].object.startswith("Cluster/")
-        and bool(changes[0].text)
-        and not changes[0].fields
-    )
+    only = changes[0] if len(changes) == 1 else None
+    return only is not None and only.object.startswith("Cluster/") and bool(only.text) and not only.fields
 
 
 def _kind(shown: str) -> str:

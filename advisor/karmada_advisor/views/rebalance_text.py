@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.views.document import Line, Section, Table, TextBlock
+from karmada_advisor.views.document import Line, Table, TextBlock
 from karmada_advisor.views.state import placed
 from karmada_advisor.views.text import Style, text
 from karmada_advisor.whatif.rebalance import model
@@ -34,13 +34,8 @@ _REASONS: Final = {
 
 def rebalance_text(proposal: model.RebalanceProposal, style: Style, *, written: Sequence[str] = ()) -> str:
     """Return the text for people; ``written`` are the files with the manifests."""
-    sections: list[Section] = [
-        _head(proposal, style),
-        _examples(proposal, style),
-        _left(proposal, style),
-        _execution(proposal, style, written),
-    ]
-    return text(sections, style)
+    parts = _head(proposal, style), _examples(proposal, style), _left(proposal, style)
+    return text([*parts, _execution(proposal, style, written)], style)
 
 
 def _goal(proposal: model.RebalanceProposal) -> str:
@@ -103,14 +98,10 @@ def _left(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock
     if proposal.left:
         count = counted(sum(left.count for left in proposal.left), "binding was", "bindings were")
         yield f"Why not more ({count} left)"
-        rows = [
-            (
-                f"{left.count:,}",
-                left.reason.value,
-                f"{_LEFT[left.reason]}: {style.fold(left.bindings, limit=_NAMES)}",
-            )
-            for left in proposal.left
-        ]
+        rows = []
+        for left in proposal.left:
+            names = style.fold(left.bindings, limit=_NAMES)
+            rows.append((f"{left.count:,}", left.reason.value, f"{_LEFT[left.reason]}: {names}"))
         yield Table((), rows, ">", indent=2)
     if proposal.skipped:
         skipped = {group.reason: group.count for group in proposal.skipped}

@@ -73,15 +73,9 @@ def survive_suites(report: SurvivalReport) -> list[document.Suite]:
     """
     listed = words.by_domain(report)
     order = sorted(range(len(report.domains)), key=lambda number: report.domains[number].name)
+    cases = [(report.domains[number].kind, _case(report, number, listed.get(number, ()))) for number in order]
     return [
-        document.Suite(
-            f"survive.{kind}",
-            [
-                _case(report, number, listed.get(number, ()))
-                for number in order
-                if report.domains[number].kind == kind
-            ],
-        )
+        document.Suite(f"survive.{kind}", [case for of_kind, case in cases if of_kind == kind])
         for kind in words.kinds(report)
     ]
 
@@ -94,15 +88,11 @@ def _case(report: SurvivalReport, number: int, found: Sequence[words.BindingAndL
     if number not in report.failing:
         return case
     lost = f"{counted(chosen.dark, 'workload')} dark, {counted(chosen.missing, 'replica')} missing"
-    lost += _not_judged(domain)
+    not_judged = chosen.counts[LossClass.NOT_JUDGED.value]
+    lost += f", {not_judged:,} not judged" if not_judged else ""
     message = f"{lost}, {chosen.interrupted:,} interrupted (--fail-on {','.join(report.fail_on)})"
     section = texts.domain_section(report, number, found, Style())
     return replace(case, outcome="failure", message=message, lines=[*lines(section, Style())])
-
-
-def _not_judged(domain: DomainLoss) -> str:
-    count = domain.chosen.counts[LossClass.NOT_JUDGED.value]
-    return f", {count:,} not judged" if count else ""
 
 
 def _page(report: SurvivalReport) -> Iterator[document.Block]:

@@ -55,18 +55,7 @@ def domain_tables(report: model.SurvivalReport, style: Style, limit: int) -> Ite
     for kind in words.kinds(report):
         found = [(number, domain) for number, domain in enumerate(report.domains) if domain.kind == kind]
         shown = [pair for pair in found if style.unfolded or _matters(pair[1])][:limit]
-        rows: list[Sequence[str | Cell]] = [
-            (
-                Cell(
-                    f"{'!' if domain.is_spof else ' '} {domain.name}",
-                    number in report.failing,
-                    anchor(number),
-                ),
-                *(words.figures(domain) if domain.done else ["not done", *_NO_FIGURES]),
-                _itself(domain.itself) if domain.done else "",
-            )
-            for number, domain in shown
-        ]
+        rows = [_row(number, domain, is_failing=number in report.failing) for number, domain in shown]
         if left := [domain for _, domain in found if domain.done][len(shown) :]:
             rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
         yield Table(
@@ -78,6 +67,13 @@ def domain_tables(report: model.SurvivalReport, style: Style, limit: int) -> Ite
             spilling=0,
             kind="domains",
         )
+
+
+def _row(number: int, domain: model.DomainLoss, *, is_failing: bool) -> Sequence[str | Cell]:
+    name = Cell(f"{'!' if domain.is_spof else ' '} {domain.name}", is_failing, anchor(number))
+    if not domain.done:
+        return name, "not done", *_NO_FIGURES, ""
+    return name, *words.figures(domain), _itself(domain.itself)
 
 
 def anchor(number: int) -> str:

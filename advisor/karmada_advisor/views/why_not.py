@@ -55,23 +55,19 @@ def cause_label(number: int, cause: Cause) -> str:
 
 def first_line(found: WhyNot, style: Style) -> str:
     """Return the answer in one sentence; "" if the state says it. What would be decided is named so."""
-    asked = (
-        f"the {counted(found.binding.replicas, 'replica')} of {found.binding}"
-        if found.binding.replicas
-        else str(found.binding)
-    )
+    count = found.binding.replicas
+    asked = f"the {counted(count, 'replica')} of {found.binding}" if count else str(found.binding)
     if found.goal.type is GoalType.PLACED:
         return _would_be(found, style) if found.next_holds and not found.holds else ""
     if found.goal.type is GoalType.OFF_CLUSTER:
         is_off = all(target.name != found.cluster for target in found.present) and not found.goal.as_new
-        return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}" + (
-            f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
-        )
+        end = f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
+        return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}{end}"
     if found.next_holds:
         return _holds(found, asked, style)
     where = "" if found.present or found.goal.as_new else ", which is placed nowhere"
-    count = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
-    return f"{found.cluster} has {count} of {asked}{where}"
+    few = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
+    return f"{found.cluster} has {few} of {asked}{where}"
 
 
 def _holds(found: WhyNot, asked: str, style: Style) -> str:
