@@ -93,7 +93,7 @@ def rules_of(arguments: argparse.Namespace, own: Sequence[Registration] = (), *,
     is_changed = "current_plugins" in given and not before  # a manifest has the rules as they are
     if is_changed or not given.get("scheduler_manifest"):
         return rules
-    from karmada_advisor.fleet.scheduler_manifest import with_manifest
+    from karmada_advisor.fleet.process import with_manifest
 
     rules, notes = with_manifest(rules, arguments.scheduler_manifest)
     print_errors(notes)

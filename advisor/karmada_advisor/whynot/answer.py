@@ -12,8 +12,7 @@ from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot import goals
 from karmada_advisor.whynot import model as shown
-from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds
-from karmada_advisor.whynot.harm import caution_of
+from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds, caution_of
 from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.scheduled import Scheduled
 from karmada_advisor.whynot.search import Search

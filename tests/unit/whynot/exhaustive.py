@@ -16,9 +16,8 @@ from unittest import mock
 
 from karmada_advisor.whynot import answer as whynot_answer
 from karmada_advisor.whynot.answer import WhyNotQuestion
-from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
+from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds, harm_of
 from karmada_advisor.whynot.goals import BlockedStep, Goal, GoalBlocker, OffCluster, blocker_of
-from karmada_advisor.whynot.harm import harm_of
 from karmada_advisor.whynot.json_patch import compatible
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, ScheduledObjects

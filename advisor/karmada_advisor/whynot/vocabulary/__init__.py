@@ -6,12 +6,9 @@ from collections.abc import Iterator
 
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
 from karmada_advisor.whynot.vocabulary import (
-    affinity,
     capacity,
     division,
-    expressions,
     filters,
-    policies,
     selection,
     triggers,
 )
@@ -21,8 +18,8 @@ from karmada_scheduler.framework.edits import Edit, Harm, Side
 
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that may let the cluster pass the step at which it drops out."""
-    yield from policies.proposals(context)
-    yield from expressions.proposals(context)
+    yield from triggers.preemption(context)
+    yield from filters.corrections(context)
     match context.blocker.step:
         case BlockedStep.TRIGGER:
             yield from triggers.proposals(context)
@@ -30,8 +27,8 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from filters.proposals(context)
         case BlockedStep.SELECT:
             yield from selection.proposals(context)
-            yield from affinity.competitors(context)
-            yield from affinity.only(context)
+            yield from selection.competitors(context)
+            yield from selection.only(context)
             yield from division.replicas(context)
             yield from capacity.proposals(context)
             yield from division.strategies(context)
@@ -42,26 +39,26 @@ def proposals(context: Context) -> Iterator[Edit]:
             yield from division.proposals(context)
             yield from capacity.proposals(context)
             yield from selection.fewer_competitors(context)
-            yield from affinity.competitors(context)
-            yield from affinity.only(context)
-            yield from affinity.tiers(context)
+            yield from selection.competitors(context)
+            yield from selection.only(context)
+            yield from selection.tiers(context)
         case BlockedStep.WRITE:
             yield from capacity.of_quotas(context)
         case BlockedStep.DONE:
             yield from division.proposals(context)
             yield from capacity.proposals(context)
-            yield from affinity.competitors(context)
+            yield from selection.competitors(context)
 
 
 def leaving(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
-    yield from policies.proposals(context)
-    yield from expressions.proposals(context)
+    yield from triggers.preemption(context)
+    yield from filters.corrections(context)
     yield from triggers.reschedule(context)
-    yield from affinity.exclude(context, context.name)
+    yield from selection.exclude(context, context.name)
     for path, _ in context.affinity_paths():
         if context.cluster.region:
-            yield affinity.exclude_region(context, path, context.cluster.region)
+            yield selection.exclude_region(context, path, context.cluster.region)
         break
     yield context.on_cluster.append(
         "addTaint", ("spec", "taints"), {"key": "example.com/reserved", "effect": "NoSchedule"},

@@ -9,8 +9,8 @@ from karmada_advisor.explain import amounts
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.quota import KIND as QUOTA
 from karmada_advisor.state.quota import quantity_text
+from karmada_advisor.whynot.found_edits import available
 from karmada_advisor.whynot.goals import has_replicas
-from karmada_advisor.whynot.harm import available
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
 from karmada_scheduler.api import quantity

@@ -1,4 +1,4 @@
-"""Edits of the spread constraints, for a cluster that is a candidate and not selected."""
+"""Edits of spread constraints and of cluster affinities, for a cluster that is not selected, or that is to be left."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary.context import Context
+from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
-from karmada_scheduler.framework.edits import Edit, Harm
-from karmada_scheduler_plugins.placement_edits import drop_constraint, drop_constraints
+from karmada_scheduler.framework.edits import Edit, Harm, Path
+from karmada_scheduler_plugins.placement_edits import drop_constraint, drop_constraints, overflow, select
+from karmada_scheduler_plugins.selector_edits import matches
 
 
 def proposals(context: Context) -> Iterator[Edit]:
@@ -56,3 +57,72 @@ def _limits(context: Context, index: int, constraint: dict[str, Any], name: str,
             )  # fmt: skip
 
         yield from amounts_of(build, base=base, amounts=amounts)
+
+
+def only(context: Context) -> Iterator[Edit]:
+    """Yield the affinity that selects nothing else by name."""
+    for path, found in context.affinity_paths():
+        names = found.get("clusterNames") if isinstance(found, dict) else None
+        if names != [context.name]:
+            yield context.on_policy.set(
+                "selectOnly", (*path, "clusterNames"), [context.name], f"clusterNames: [{context.name}]", extra=2.5,
+                harm=Harm.NARROWS, caution="It takes every other cluster out of the policy.",
+            )  # fmt: skip
+        return
+
+
+def competitors(context: Context) -> Iterator[Edit]:
+    """Yield edits that take selected clusters, or their regions, out of the affinity."""
+    regions: dict[str, None] = {}
+    for number, each in enumerate(context.competitors()):
+        if number >= NEAREST:
+            break
+        yield from exclude(context, each.name, extra=0.1 * number)
+        region = each.cluster.region
+        if region and region != context.cluster.region:
+            regions[region] = None
+    for region in regions:
+        for path, _ in context.affinity_paths():
+            caution = f"It takes all clusters of {region} out of the policy."
+            yield exclude_region(context, path, region, harm=Harm.NARROWS, caution=caution)
+            break
+
+
+def exclude_region(context: Context, path: Path, region: str, **rest: Any) -> Edit:
+    """Return that an affinity no longer selects the clusters of a region."""
+    return context.on_policy.append(
+        "excludeRegion", (*path, "fieldSelector", "matchExpressions"),
+        {"key": "region", "operator": "NotIn", "values": [region]}, f"region NotIn [{region}]", extra=0.5, **rest,
+    )  # fmt: skip
+
+
+def exclude(context: Context, name: str, *, extra: float = 0.0) -> Iterator[Edit]:
+    """Yield the edit that takes one cluster out of the affinity; harmless if another one is asked for, or this one is left."""
+    harm = Harm.NONE if context.is_wanted or name == context.name else Harm.NARROWS
+    caution = "" if name == context.name else f"It takes {name}, which the policy allows, out of it."
+    for path, found in context.affinity_paths():
+        names = (found.get("clusterNames") or ()) if isinstance(found, dict) else ()
+        if name in names and len(names) > 1:
+            yield context.on_policy.remove(
+                "removeClusterName", (*path, "clusterNames", names.index(name)), f"remove {name} from clusterNames",
+                extra=extra, harm=harm, caution=caution,
+            )  # fmt: skip
+        else:
+            yield context.on_policy.append(
+                "excludeCluster", (*path, "exclude"), name, f"exclude {name}", extra=extra, harm=harm,
+                caution=caution,
+            )  # fmt: skip
+
+
+def tiers(context: Context) -> Iterator[Edit]:
+    """Yield edits of the tiers: the cluster in the main affinity of its term, or as overflow of another term."""
+    candidate = context.blocker.candidate
+    if candidate is not None and candidate.tier > 0:
+        for path, found in context.affinity_paths():
+            if isinstance(found, dict):
+                yield from select(context, path, found)
+            break
+    if context.cycle.placement.cluster_affinity is None and context.binding.spec.is_workload:
+        for index, term in enumerate(context.placement_items("clusterAffinities")):
+            if isinstance(term, dict) and not matches(term, context.cluster):
+                yield overflow(context, index, str(term.get("affinityName")))
