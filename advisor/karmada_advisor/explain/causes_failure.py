@@ -59,18 +59,15 @@ def unknown_names(situation: Situation) -> Iterator[Cause]:
     placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
     if placement is None:
         return
-    unknown = {
-        name: _values_of(snapshot).cluster(name)
-        for affinity in affinities_of(placement)
-        for name in affinity.cluster_names
-        if snapshot.get(name) is None
-    }
+    names = [name for affinity in affinities_of(placement) for name in affinity.cluster_names]
+    unknown = {name: _values_of(snapshot).cluster(name) for name in names if snapshot.get(name) is None}
     if unknown:
-        shown = "; ".join(
-            f"{name} does not exist" + (f", nearest: {found}" if found else "")
-            for name, found in unknown.items()
-        )
+        shown = "; ".join(_nearest(f"{name} does not exist", near) for name, near in unknown.items())
         yield Cause("ClusterUnknown", Stage.POLICY, {"unknown": unknown}, f"clusterNames: {shown}")
+
+
+def _nearest(text: str, near: str) -> str:
+    return f"{text}, nearest: {near}" if near else text
 
 
 @lru_cache(maxsize=1)
@@ -84,16 +81,10 @@ def _unknown_values(situation: Situation) -> Iterator[Cause]:
     placement = situation.inputs.binding.spec.placement
     if placement is None:
         return
-    unknown = {
-        asked: near
-        for each in affinities_of(placement)
-        for asked, near in _unknown(each, _values_of(situation.inputs.snapshot))
-    }
+    values = _values_of(situation.inputs.snapshot)
+    unknown = {asked: near for each in affinities_of(placement) for asked, near in _unknown(each, values)}
     if unknown:
-        shown = "; ".join(
-            f"no cluster has {asked}" + (f", nearest: {near}" if near else "")
-            for asked, near in unknown.items()
-        )
+        shown = "; ".join(_nearest(f"no cluster has {asked}", near) for asked, near in unknown.items())
         yield Cause("ValueUnknown", Stage.POLICY, {"unknown": unknown}, shown)
 
 

@@ -37,11 +37,8 @@ def waiting(situation: Situation) -> Iterator[Cause]:
     view = situation.inputs.process
     if view is None or not situation.asks or situation.placement == situation.present:
         return
-    evidence: dict[str, Any] = {
-        "queue": view.queue_state,
-        "dueInSeconds": view.due_in,
-        "process": view.process,
-    }
+    queue, due = view.queue_state, view.due_in
+    evidence: dict[str, Any] = {"queue": queue, "dueInSeconds": due, "process": view.process}
     if view.queue_state in {"active", "processing"}:
         evidence |= {"before": view.before, "waitedSeconds": view.waited, "priority": view.priority}
         yield Cause("WaitingInQueue", Stage.TRIGGER, evidence, _queued_text(view))
@@ -68,11 +65,7 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
     if status != "False" or situation.present or not situation.asks:
         return
     foreign = _foreign_reasons(situation, message)
-    evidence: dict[str, Any] = {
-        "condition": reason,
-        "message": message,
-        "since": since,
-    }
+    evidence: dict[str, Any] = {"condition": reason, "message": message, "since": since}
     if reason == NO_CLUSTER_FIT:
         if foreign:
             shown_ = "; ".join(foreign)
@@ -104,11 +97,8 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
 def _foreign_reasons(situation: Situation, message: str) -> list[str]:
     """Return the reasons in the message of a FitError that no in-tree plugin and no plugin of this command gives."""
     here = {refusal.reason for refusal in situation.now.filter.counted()}
-    return [
-        f"{each.number} {'cluster' if each.number == '1' else 'clusters'}: {each.reason}"
-        for each in foreign_refusals(message)
-        if each.reason not in here
-    ]
+    others = [found for found in foreign_refusals(message) if found.reason not in here]
+    return [f"{it.number} {'cluster' if it.number == '1' else 'clusters'}: {it.reason}" for it in others]
 
 
 def lazy_policy(situation: Situation) -> Iterator[Cause]:

@@ -177,12 +177,8 @@ def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict
         best = trace.combinations[0]
         region = next((each.name for each in trace.groups if cluster in each.clusters), "")
         own = next((each for each in trace.combinations if region in each.names and not each.taken), None)
-        evidence |= {
-            "wonBy": list(best.names),
-            "weight": best.weight,
-            "clusters": best.clusters,
-            "region": region,
-        }
+        evidence |= {"wonBy": list(best.names), "weight": best.weight}
+        evidence |= {"clusters": best.clusters, "region": region}
         if own is not None:
             evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
     shown = {cluster, *(each.name for each in basis.attempt.selected[:5])}

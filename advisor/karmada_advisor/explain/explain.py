@@ -68,12 +68,9 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
         source: Where they come from, for people.
     """
     now = at(facts.now) if facts.now is not None else ""
-    return model.Explanation(
-        _head_of(binding),
-        state_of(binding, manifest, facts),
-        model.Provenance(model.Tense.RECOMPUTED, source, now),
-        condition=_stored_condition(binding, agrees=True),
-    )
+    provenance = model.Provenance(model.Tense.RECOMPUTED, source, now)
+    state, condition = state_of(binding, manifest, facts), _stored_condition(binding, agrees=True)
+    return model.Explanation(_head_of(binding), state, provenance, condition=condition)
 
 
 def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.Provenance:

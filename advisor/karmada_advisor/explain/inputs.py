@@ -161,11 +161,8 @@ class ExplainInputs(Struct, frozen=True):
 def rebalanced(binding: Binding) -> Binding:
     """Return a binding as a WorkloadRebalancer leaves it: a reschedule is requested after the last scheduling."""
     last = binding.status.last_scheduled_time or _EPOCH
-    return replace(
-        binding,
-        spec=replace(binding.spec, reschedule_triggered_at=second_after(last)),
-        status=replace(binding.status, last_scheduled_time=last),
-    )
+    spec = replace(binding.spec, reschedule_triggered_at=second_after(last))
+    return replace(binding, spec=spec, status=replace(binding.status, last_scheduled_time=last))
 
 
 def recorded_decision(

@@ -153,10 +153,8 @@ def combinations(groups: Sequence[RegionGroup], limits: Limits, taken: Sequence[
     for steps, chosen in enumerate(_sets(ordered, limits)):
         if steps > _MAX_STEPS:
             of_taken = [group for group in groups if group.name in taken]
-            clusters, weight = (
-                sum(group.clusters for group in of_taken),
-                sum(group.weight for group in of_taken),
-            )
+            clusters = sum(group.clusters for group in of_taken)
+            weight = sum(group.weight for group in of_taken)
             return Combinations((Combination(tuple(sorted(taken)), clusters, weight),), -1, {})
         if chosen is not None:
             weight = sum(each.weight for each in chosen)

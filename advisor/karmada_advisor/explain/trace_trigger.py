@@ -58,11 +58,8 @@ def _applied(binding: Binding, placement: Placement) -> str:
         before = binding.applied_placement
     except ManifestError as problem:
         return f"unreadable ({problem})"
-    names = [
-        camel(name)
-        for name in Placement.__struct_fields__
-        if getattr(before, name, None) != getattr(placement, name)
-    ]
+    fields = Placement.__struct_fields__
+    names = [camel(name) for name in fields if getattr(before, name, None) != getattr(placement, name)]
     return "equal" if before == placement else f"differs in {', '.join(names)}"
 
 

@@ -130,15 +130,11 @@ def reduced(manifest: Manifest) -> Manifest:
     """Return an object without what answers do not read: the applied manifest, and managers of fields but of the status."""
     metadata = dict(manifest.get("metadata") or {})
     if annotations := metadata.get("annotations"):
-        metadata["annotations"] = {
-            name: value for name, value in annotations.items() if name != LAST_APPLIED_ANNOTATION
-        }
+        metadata["annotations"] = {**annotations}
+        metadata["annotations"].pop(LAST_APPLIED_ANNOTATION, None)
     if managers := metadata.pop("managedFields", None):
-        metadata["managedFields"] = [
-            {"subresource": "status", "time": each.get("time")}
-            for each in managers
-            if each.get("subresource") == "status"
-        ]
+        times = [each.get("time") for each in managers if each.get("subresource") == "status"]
+        metadata["managedFields"] = [{"subresource": "status", "time": time} for time in times]
     return {**manifest, "metadata": metadata}
 
 

@@ -10,13 +10,11 @@ from karmada_pyscheduler.client import karmada
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.metadata import METADATA_LIST
 from karmada_scheduler import json_body
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api_error import ApiError
 
-_RESOURCES: Final = {
-    RESOURCE_BINDING: karmada.RESOURCE_BINDINGS,
-    CLUSTER_RESOURCE_BINDING: karmada.CLUSTER_RESOURCE_BINDINGS,
-}
+BINDINGS: Final = (karmada.RESOURCE_BINDINGS, karmada.CLUSTER_RESOURCE_BINDINGS)
+_RESOURCES: Final = {resource.kind: resource for resource in BINDINGS}
 
 
 async def find_binding(connection: Connection, asked: NamedBinding) -> tuple[NamedBinding, dict[str, Any]]:
@@ -61,11 +59,8 @@ async def _read(
 async def _known(connection: Connection, keys: Sequence[BindingKey]) -> list[BindingKey]:
     """Return the bindings of all names, of the kinds of some keys; none if they may not be listed."""
     try:
-        return [
-            BindingKey(key.kind, *names)
-            for key in keys
-            for names in await names_of(connection, _RESOURCES[key.kind])
-        ]
+        resources = [_RESOURCES[key.kind] for key in keys]
+        return [BindingKey(of.kind, *names) for of in resources for names in await names_of(connection, of)]
     except ApiError:
         return []
 

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 
 from karmada_advisor.fleet.errors import LiveError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload
-from karmada_advisor.fleet.find_binding import find_binding
+from karmada_advisor.fleet.find_binding import BINDINGS, find_binding
 from karmada_advisor.fleet.fleet import Fleet, NamesPriorityClass, parsed
 from karmada_advisor.fleet.named_binding import NamedBinding, NoSuchBindingError, WorkloadName, workload_of
 from karmada_advisor.fleet.source import ControlPlane
@@ -26,7 +26,6 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 
-_BINDINGS: Final = (karmada.RESOURCE_BINDINGS, karmada.CLUSTER_RESOURCE_BINDINGS)
 _PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (karmada.PROPAGATION_POLICIES, karmada.CLUSTER_PROPAGATION_POLICIES)
 FORBIDDEN: Final = 403
@@ -193,7 +192,7 @@ class LiveReading:
     async def other_bindings(self) -> Fleet:
         """Read the bindings besides the wanted one, and return what was read."""
         known = {*(each.key for each in self.found.bindings), *self.found.unreadable}
-        for resource in _BINDINGS:
+        for resource in BINDINGS:
             try:
                 listed = await self.all_of(resource)
             except ApiError as error:
@@ -232,7 +231,7 @@ class LiveReading:
             query = {"fieldSelector": f"source={name}", "limit": "1"}
             if found := await self._items("/api/v1/events", query):
                 return [seen_in_event(name, found[0])]
-            for resource in _BINDINGS:
+            for resource in BINDINGS:
                 items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
                 # Objects that cannot be read are reported where the binding is used.
                 bindings = [

@@ -91,10 +91,8 @@ class NamedBinding(Struct, frozen=True):
         known = _SHORT_NAMES.get(kind.lower())
         if kind and not known:
             rest = f"{rest.replace(':', '.')}-{singular(kind)}".lower()
-        found = [
-            BindingKey(RESOURCE_BINDING, self.namespace, rest),
-            BindingKey(CLUSTER_RESOURCE_BINDING, "", rest),
-        ]
+        namespaced = BindingKey(RESOURCE_BINDING, self.namespace, rest)
+        found = [namespaced, BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
         return [each for each in found if each.kind == known] or found
 
     @property
@@ -113,11 +111,9 @@ class NamedBinding(Struct, frozen=True):
         namespace, _, name = self.name.rpartition("/")
         if namespace and self.other_reading is None:
             return None
-        scopes = {namespace or self.namespace, ""}
+        scopes, start = {namespace or self.namespace, ""}, name.replace(":", ".")
         found = sorted(
-            key
-            for key in known
-            if key.namespace in scopes and key.name.rpartition("-")[0] == name.replace(":", ".")
+            key for key in known if key.namespace in scopes and key.name.rpartition("-")[0] == start
         )
         if len(found) > 1:
             shown = ", ".join(key.name for key in found)

@@ -139,10 +139,8 @@ def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> 
         if name in of_process and of_process[name] != (value == "true"):
             is_on = "on" if of_process[name] else "off"
             raise NoAnswerError(f"--feature-gates: {name}={value}, but it is {is_on} in the process at {url}")
-    return [
-        *given,
-        *(f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named),
-    ]
+    others = (f"{name}={str(value).lower()}" for name, value in of_process.items() if name not in named)
+    return [*given, *others]
 
 
 def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:

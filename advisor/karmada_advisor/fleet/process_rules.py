@@ -92,10 +92,7 @@ class ProcessConfiguration(Struct, frozen=True):
 
     def missing(self, available: Collection[str]) -> Mapping[str, tuple[str, ...]]:
         """Return by profile the plugins whose code is not available here."""
-        return {
-            name: tuple(sorted(each for each in plugins if each not in available))
-            for name, plugins in self.profiles.items()
-        }
+        return {name: tuple(sorted(names.difference(available))) for name, names in self.profiles.items()}
 
     def configuration(self, available: Collection[str]) -> SchedulerConfiguration:
         """Return the profiles, without plugins that are not available.

@@ -189,11 +189,8 @@ def _changed_gates(given: Sequence[str]) -> list[str]:
         gates, defaults = features.parse(given), features.parse([])
     except ValueError:
         return list(given)  # reported where the gates are used
-    return [
-        f"{name}={str(gates.enabled(name)).lower()}"
-        for name in features.KNOWN
-        if gates.enabled(name) != defaults.enabled(name)
-    ]
+    changed = (name for name in features.KNOWN if gates.enabled(name) != defaults.enabled(name))
+    return [f"{name}={str(gates.enabled(name)).lower()}" for name in changed]
 
 
 @contextmanager

@@ -305,12 +305,11 @@ class _StateReading:
             return self._named(StateName.NOT_RUNNING, text, "DispatchingSuspended")
         problems = [each for each in self._base.rows if each.problem]
         if problems:
-            text = "; ".join(
-                f"{each.problem}: {short(each.message)}" if each.message else each.problem
-                for each in problems
+            said = (
+                f"{row.problem}: {short(row.message)}" if row.message else row.problem for row in problems
             )
-            first = problems[0]
-            return self._named(StateName.NOT_RUNNING, text, first.reason, message=first.message)
+            reason, message = problems[0].reason, problems[0].message
+            return self._named(StateName.NOT_RUNNING, "; ".join(said), reason, message=message)
         applied, since = fully_applied(self._binding)
         if applied == "False" and len(self._tasks) == len(self._spec.graceful_eviction_tasks):
             text = f"Karmada has not applied all of it: FullyApplied is False since {since}"

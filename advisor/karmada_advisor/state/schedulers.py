@@ -142,10 +142,8 @@ def seen_in_bindings(bindings: Iterable[Binding]) -> list[SchedulerShown]:
             at = str(condition.get("lastTransitionTime") or "")
             name = binding.spec.responsible_scheduler
             last[name] = max(last.get(name, ""), at)
-    return [
-        SchedulerShown(name, SchedulerStatus.SEEN, "it has decided about another binding", at)
-        for name, at in last.items()
-    ]
+    where, seen = "it has decided about another binding", SchedulerStatus.SEEN
+    return [SchedulerShown(name, seen, where, at) for name, at in last.items()]
 
 
 def seen_in_event(name: str, event: Manifest) -> SchedulerShown:

@@ -94,11 +94,7 @@ def provenance_text(explanation: Explanation) -> str:
         shown += f"; no record ({provenance.no_record})"
     if not explanation.schedule:
         return f"{shown}."
-    return (
-        f"{shown}, {explanation.schedule}."
-        if asks and record is None
-        else f"{shown}. Now: {explanation.schedule}."
-    )
+    return f"{shown}{', ' if asks and record is None else '. Now: '}{explanation.schedule}."
 
 
 def _rows(explanation: Explanation, style: Style) -> Iterator[TextBlock]:

@@ -62,10 +62,8 @@ def around_difference(one: str, other: str, longest: int) -> tuple[str, str]:
     """Return two texts; if one is too long, both without what they begin with alike, and cut after the difference."""
     if not longest or max(len(one), len(other)) <= longest:
         return one, other
-    same = next(
-        (index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]),
-        min(len(one), len(other)),
-    )
+    pairs = enumerate(zip(one, other, strict=False))
+    same = next((index for index, (left, right) in pairs if left != right), min(len(one), len(other)))
     start = max(0, same - _KEPT)
     return _window(one, start, longest), _window(other, start, longest)
 

@@ -153,10 +153,14 @@ def _binding(binding: BindingPlan, style: Style, *, more: int = 0) -> Iterator[T
     lead = f"    {binding}   {binding.replicas:,}   "
     yield placed(lead, binding.before, style, "" if is_moving else tail)
     if is_moving:
-        is_meant = binding.held is not None and binding.held.by is not PlanHeldBy.GUARD
-        arrow = "would be " if is_meant else "-> "
+        arrow = "would be " if _is_meant(binding) else "-> "
         lead = " " * max(4, len(lead) - len(arrow)) + arrow
         yield replace(placed(lead, words.targets_of(binding), style, tail), continues=True)
+
+
+def _is_meant(binding: BindingPlan) -> bool:
+    """Return whether a person or a quota holds a binding, so that what it would get is not what it gets."""
+    return binding.held is not None and binding.held.by is not PlanHeldBy.GUARD
 
 
 def _listed(bindings: Sequence[BindingPlan], style: Style, count: int) -> Iterator[TextBlock]:
@@ -169,11 +173,7 @@ def _listed(bindings: Sequence[BindingPlan], style: Style, count: int) -> Iterat
 
 def _examples(plan: Plan, style: Style) -> Iterator[TextBlock]:
     for effect in _SHOWN_CLASSES:
-        found = [
-            binding
-            for binding in plan.of(effect)
-            if binding.held is None or binding.held.by is PlanHeldBy.GUARD
-        ]
+        found = [binding for binding in plan.of(effect) if not _is_meant(binding)]
         if found:
             blocks = [*_listed(found, style, len(found))]
             yield Details(f"{len(found):,} {effect.value}", blocks, f"  {effect.value}:")

@@ -115,11 +115,8 @@ def capacity_of(report: model.SurvivalReport, number: int) -> list[model.LossRem
 def _remedies(
     report: model.SurvivalReport, number: int, policy: PolicyRef | None, effect: LossClass
 ) -> list[model.LossRemedy]:
-    return [
-        remedy
-        for remedy in report.remedies
-        if remedy.policy == policy and remedy.effect is effect and number in remedy.domains
-    ]
+    found = (remedy for remedy in report.remedies if number in remedy.domains)
+    return [remedy for remedy in found if remedy.policy == policy and remedy.effect is effect]
 
 
 def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:

@@ -174,12 +174,8 @@ def _remedy_of(
 ) -> shown.VerifiedRemedy:
     """Return edits as a remedy with what is scheduled after them."""
     targets = outcome.scheduled.targets
-    return shown.VerifiedRemedy(
-        edits=edits,
-        result=_targets(targets),
-        moves=_stopped(_present(objects), targets),
-        uses_cluster=bool(cluster) and goals.on_cluster(outcome, cluster) > 0,
-    )
+    moves, uses = _stopped(_present(objects), targets), goals.on_cluster(outcome, cluster) > 0
+    return shown.VerifiedRemedy(edits, result=_targets(targets), moves=moves, uses_cluster=uses)
 
 
 def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[shown.VerifiedRemedy]:

@@ -174,11 +174,8 @@ class ObjectSet(Struct, dict=True):
             return None
         try:
             clusters = [self._parsed(ref, each) for ref, each in manifests.items() if ref.kind == CLUSTER]
-            changed = {
-                ref: Binding.from_manifest(manifest)
-                for ref, manifest in manifests.items()
-                if ref in self.bindings
-            }
+            written = {ref: each for ref, each in manifests.items() if ref in self.bindings}
+            changed = {ref: Binding.from_manifest(manifest) for ref, manifest in written.items()}
         except ManifestError:
             return None
         snapshot = self._snapshot_with(clusters)

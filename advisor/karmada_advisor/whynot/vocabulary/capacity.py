@@ -136,12 +136,8 @@ def _not_in_models(context: Context, cluster: Cluster, per_replica: Mapping[str,
 
 def _uses_models(context: Context, cluster: Cluster) -> bool:
     summary = cluster.resource_summary
-    return bool(
-        context.objects.gates.enabled("CustomizedClusterResourceModeling")
-        and summary is not None
-        and summary.modelings
-        and cluster.resource_models
-    )
+    has_models = summary is not None and summary.modelings and cluster.resource_models
+    return bool(has_models and context.objects.gates.enabled("CustomizedClusterResourceModeling"))
 
 
 def _with_nodes(

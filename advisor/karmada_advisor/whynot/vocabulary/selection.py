@@ -17,10 +17,8 @@ def proposals(context: Context) -> Iterator[Edit]:
     """Yield other limits, and none at all."""
     constraints = context.placement_items("spreadConstraints")
     candidates = context.attempt.candidates if context.attempt is not None else ()
-    most = {
-        SPREAD_BY_CLUSTER: len(candidates),
-        SPREAD_BY_REGION: len({each.cluster.region for each in candidates if each.cluster.region}),
-    }
+    regions = {candidate.cluster.region for candidate in candidates} - {""}
+    most = {SPREAD_BY_CLUSTER: len(candidates), SPREAD_BY_REGION: len(regions)}
     for index, constraint in enumerate(constraints):
         name = str(constraint.get("spreadByField") or constraint.get("spreadByLabel") or "")
         yield from _limits(context, index, constraint, name, most.get(name, 1))
