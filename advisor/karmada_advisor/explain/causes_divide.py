@@ -39,13 +39,8 @@ def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
 def no_seat(trace: DivideTrace, row: DivisionRow) -> Cause:
     """Return why a cluster with a weight gets none of the replicas."""
     weights = _weights(trace)
-    evidence: dict[str, Any] = {
-        "cluster": row.name,
-        "weights": weights,
-        "replicas": trace.divided,
-        "nextAt": round(row.next_at, 3),
-        "lastQuotient": round(trace.last_quotient, 3),
-    }
+    evidence: dict[str, Any] = {"cluster": row.name, "weights": weights, "replicas": trace.divided}
+    evidence |= {"nextAt": round(row.next_at, 3), "lastQuotient": round(trace.last_quotient, 3)}
     if row.name in trace.tied:
         evidence |= {"tied": list(trace.tied), "order": f"{trace.ties} names"}
         return Cause("TieByUid", Stage.DIVIDE, evidence, _tie(trace))

@@ -115,13 +115,8 @@ def _refusals(situation: Situation) -> Iterator[Cause]:
     for refused in sorted(situation.now.filter.counted(), key=lambda found: wanted.isdisjoint(found.names)):
         chosen = next((name for name in refused.names if name in wanted), refused.names[0])
         refusal, count = rows[chosen][0], len(refused.names)
-        evidence: dict[str, Any] = {
-            "plugin": refusal.plugin,
-            "count": count,
-            "of": len(rows),
-            "clusters": list(refused.names),
-            **refusal.evidence.fields,
-        }
+        evidence: dict[str, Any] = {"plugin": refusal.plugin, "count": count, "of": len(rows)}
+        evidence |= {"clusters": list(refused.names), **refusal.evidence.fields}
         are = "is" if count == 1 else "are"
         is_shared = count == 1 or "value" not in refusal.evidence.fields
         why = refusal.evidence.text if is_shared else refusal.reason
@@ -267,13 +262,8 @@ def _not_enough(basis: Basis, wanted: int, available: int, evidence: dict[str, A
     missing = wanted - available
     request = request_of(basis.cycle.binding.spec)
     amounts = {name: shown_times(name, amount, missing) for name, amount in request.items()}
-    found = evidence | {
-        "available": available,
-        "wanted": wanted,
-        "missing": missing,
-        "clusters": clusters,
-        "missingAmounts": amounts,
-    }
+    found = evidence | {"available": available, "wanted": wanted, "missing": missing}
+    found |= {"clusters": clusters, "missingAmounts": amounts}
     shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
     text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
     return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)

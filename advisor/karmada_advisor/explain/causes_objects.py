@@ -243,17 +243,12 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
             if allocatable is None or amount.milli_value * nodes <= allocatable.milli_value:
                 continue
             average = shown(resource, Quantity(allocatable.milli_value // nodes, -3, allocatable.format))
-            evidence = {
-                "cluster": name,
-                "resource": resource,
-                "nodes": nodes,
-                "averageNode": average,
-                "requested": shown(resource, amount),
-                "available": cell.available,
-            }
+            wanted = shown(resource, amount)
+            evidence = {"cluster": name, "resource": resource, "nodes": nodes, "averageNode": average}
+            evidence |= {"requested": wanted, "available": cell.available}
             text = (
                 f"the general estimator adds up the {nodes} nodes of {name}, and an average node has {average} {resource} "
-                f"of the {shown(resource, amount)} that a replica requests; use resource models or an accurate estimator"
+                f"of the {wanted} that a replica requests; use resource models or an accurate estimator"
             )
             yield Cause("SummaryCounts", Stage.CAPACITY, evidence, text)
             return

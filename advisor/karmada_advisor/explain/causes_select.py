@@ -9,7 +9,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import SelectTrace
-from karmada_scheduler.api.placement import AGGREGATED, Placement
+from karmada_scheduler.api.placement import AGGREGATED, ClusterAffinityTerm, Placement
 from karmada_scheduler.framework import MAX_CLUSTER_SCORE
 
 
@@ -19,24 +19,14 @@ def refusals_of(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     The primary one is the refusal of the placement itself, if there is one: it stays when the cluster is repaired.
     Otherwise the order of the plugins counts.
     """
-    refusals = basis.filter.get(cluster, ())
-    by_placement = [each for each in refusals if each.evidence.by_placement]
-    others = [each for each in refusals if not each.evidence.by_placement]
-    causes = [
-        Cause(
-            refusal.evidence.code,
-            Stage.FILTER,
-            {
-                "cluster": cluster,
-                "plugin": refusal.plugin,
-                "reason": refusal.reason,
-                **refusal.evidence.fields,
-            },
-            f"{cluster} is refused: {refusal.evidence.text}",
-        )
-        for refusal in (*by_placement, *others)
-    ]
-    return [*_other_term(situation, basis, cluster), *causes] if by_placement else causes
+    refusals, causes = basis.filter.get(cluster, ()), list[Cause]()
+    for refusal in sorted(refusals, key=lambda refusal: not refusal.evidence.by_placement):
+        evidence: dict[str, Any] = {"cluster": cluster, "plugin": refusal.plugin, "reason": refusal.reason}
+        evidence |= refusal.evidence.fields
+        text = f"{cluster} is refused: {refusal.evidence.text}"
+        causes.append(Cause(refusal.evidence.code, Stage.FILTER, evidence, text))
+    by_placement = any(refusal.evidence.by_placement for refusal in refusals)
+    return [*(_other_term(situation, basis, cluster) if by_placement else ()), *causes]
 
 
 def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
@@ -48,15 +38,12 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     names = [each.affinity_name for each in terms]
     used = names.index(cycle.affinity_name)
     overflow = situation.inputs.binding.spec.is_workload
-    of_cluster_ = next(
-        (
-            index
-            for index, term in enumerate(terms)
-            if term.affinity.matches(found)
-            or (overflow and any(each.affinity.matches(found) for each in term.overflow_affinities))
-        ),
-        None,
-    )
+
+    def selects(term: ClusterAffinityTerm) -> bool:
+        others = (other.affinity for other in term.overflow_affinities if overflow)
+        return any(affinity.matches(found) for affinity in (term.affinity, *others))
+
+    of_cluster_ = next((index for index, term in enumerate(terms) if selects(term)), None)
     if of_cluster_ is None or of_cluster_ == used:
         return []
     evidence: dict[str, Any] = {"cluster": cluster, "term": names[of_cluster_], "inUse": names[used]}

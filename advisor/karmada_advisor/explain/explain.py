@@ -76,27 +76,17 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
 def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.Provenance:
     inputs = situation.inputs
     view = inputs.process
-    is_first = situation.is_decided and situation.is_shown_as_new
-    found = model.Provenance(
-        tense,
-        source,
-        at(inputs.now) if inputs.now is not None else "",
-        fleet_of(inputs),
-        "first" if is_first else "as it is",
-        inputs.rules,
-    )
+    basis = "first" if situation.is_decided and situation.is_shown_as_new else "as it is"
+    now = at(inputs.now) if inputs.now is not None else ""
+    found = model.Provenance(tense, source, now, fleet_of(inputs), basis, inputs.rules)
     if view is None:
         return found
     placement, error = None, None
     if inputs.is_judged and situation.is_decided:
         placement, error = situation.placement, situation.now.decision.error
-    return replace(
-        found,
-        record=recorded_decision(view, placement, error, inputs.now),
-        no_record=view.problem,
-        queue_state=view.queue_state,
-        due_in_seconds=view.due_in,
-    )
+    record, queue = recorded_decision(view, placement, error, inputs.now), view.queue_state
+    found = replace(found, record=record, no_record=view.problem, queue_state=queue)
+    return replace(found, due_in_seconds=view.due_in)
 
 
 def _with_steps(found: model.Explanation, situation: Situation) -> model.Explanation:
@@ -124,17 +114,10 @@ def _with_steps(found: model.Explanation, situation: Situation) -> model.Explana
 
 def _head_of(binding: Binding) -> model.BindingHead:
     """Return what the binding asks for."""
-    key, resource = binding.key, binding.spec.resource
-    return model.BindingHead(
-        key.kind,
-        key.namespace,
-        key.name,
-        binding.generation,
-        binding.spec.replicas,
-        {name: shown(name, amount) for name, amount in request_of(binding.spec).items()},
-        policy_of(binding.annotations),
-        ".".join(filter(None, (resource.kind, resource.api_version.rpartition("/")[0]))),
-    )
+    spec, resource, policy = binding.spec, binding.spec.resource, policy_of(binding.annotations)
+    request = {name: shown(name, amount) for name, amount in request_of(spec).items()}
+    template = ".".join(filter(None, (resource.kind, resource.api_version.rpartition("/")[0])))
+    return model.BindingHead(*binding.key, binding.generation, spec.replicas, request, policy, template)
 
 
 def policy_of(annotations: Mapping[str, str]) -> model.PolicyRef | None:

@@ -153,9 +153,6 @@ def _divide_text(trace: DivideTrace) -> str:
 _REASONS = {
     "weight": "region has less weight",
     "clusters": "region has fewer clusters",
-    "groupClusters": "lost a tie of regions",
-    "groupWeight": "lost a tie of regions",
-    "name": "lost a tie of regions",
     "superset": "region is not needed",
     "insufficient": "region is in no sufficient set",
 }
@@ -190,7 +187,9 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
             capacity=basis.capacity.get(name),
             rank=rank,
             selected=None if failed else loss is None,
-            not_selected_because=_REASONS[criterion] if criterion else _CLUSTER_REASONS.get(kind, kind),
+            not_selected_because=_REASONS.get(criterion, "lost a tie of regions")
+            if criterion
+            else _CLUSTER_REASONS.get(kind, kind),
         )
         rows.append(row)
     return (*rows, *(_row(situation, name) for name, refusals in basis.filter.items() if refusals))

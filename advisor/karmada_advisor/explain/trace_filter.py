@@ -120,14 +120,9 @@ class Refusals(Mapping[str, Sequence[FilterRefusal]]):
 
 
 def _refusal(name: str, reason: str, found: Evidence, codes: Container[str] = ()) -> FilterRefusal:
-    short = found.short or reason
-    evidence = replace(
-        found,
-        code=found.code if found.code in codes else PLUGIN_REFUSED,
-        short=short,
-        text=found.text or short,
-        kind=found.kind or str(found.fields.get("clause", short)),
-    )
+    short, code = found.short or reason, found.code if found.code in codes else PLUGIN_REFUSED
+    kind = found.kind or str(found.fields.get("clause", short))
+    evidence = replace(found, code=code, short=short, text=found.text or short, kind=kind)
     return FilterRefusal(name, reason, evidence)
 
 
@@ -150,14 +145,11 @@ def trace_score(
     totals = {plugin: list(scores) for plugin, scores in attempt.scores.items()}
     found = {}
     for index, name in enumerate(sorted(candidate.name for candidate in attempt.candidates)):
-        found[name] = tuple(
-            ScoreCell(
-                plugin,
-                kept.raw_scores[plugin][index] if plugin in kept.raw_scores else None,
-                scores[index] // (weight := weights.get(plugin, 1)),
-                weight,
-                scores[index],
+        cells = []
+        for plugin, scores in totals.items():
+            raw, weight, total = kept.raw_scores.get(plugin), weights.get(plugin, 1), scores[index]
+            cells.append(
+                ScoreCell(plugin, None if raw is None else raw[index], total // weight, weight, total)
             )
-            for plugin, scores in totals.items()
-        )
+        found[name] = tuple(cells)
     return found

@@ -19,6 +19,7 @@ from karmada_advisor.explain.policies import (
     priority_class_of,
 )
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.named_binding import API_VERSIONS
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.stored import value_at
 from karmada_scheduler.api.binding import ObjectReference
@@ -104,15 +105,8 @@ def _without_priority_class(
     return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)
 
 
-_RUNNING: Final = (
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("apps/v1", "DaemonSet"),
-    ("apps/v1", "ReplicaSet"),
-    ("batch/v1", "Job"),
-    ("batch/v1", "CronJob"),
-    ("v1", "Pod"),
-)
+_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
+_RUNNING: Final = [(API_VERSIONS[kind], kind) for kind in _KINDS]
 """The built-in kinds that run Pods; without a binding, others such as a ConfigMap are no workload that runs nowhere."""
 
 

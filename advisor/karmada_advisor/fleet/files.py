@@ -275,13 +275,9 @@ def manifest_files(paths: Iterable[str]) -> Iterator[str]:
         if path == "-" or not folder.is_dir():
             yield path
             continue
-        found = sorted(
-            str(each)
-            for each in folder.rglob("*")
-            if each.is_file()
-            and each.name.endswith(_SUFFIXES)
-            and not any(name.startswith(".") for name in each.relative_to(folder).parts)
-        )
+        files = (file for file in folder.rglob("*") if file.is_file() and file.name.endswith(_SUFFIXES))
+        parts = ((str(file), file.relative_to(folder).parts) for file in files)
+        found = sorted(file for file, names in parts if not any(name.startswith(".") for name in names))
         if not found:
             raise NoAnswerError(f"-f {path}: the directory has no files {', '.join(_SUFFIXES[:3])}")
         yield from found

@@ -112,13 +112,8 @@ def quota_of(namespace: str, name: str, manifest: Manifest) -> Quota:
         ManifestError: A field is of the wrong type.
     """
     spec = read_mapping(manifest, "spec", "")
-    return Quota(
-        namespace,
-        name,
-        _list(manifest, "spec", "overall"),
-        _list(manifest, "status", "overallUsed"),
-        bool(read_sequence(spec, "staticAssignments", "spec")),
-    )
+    limits, used = _list(manifest, "spec", "overall"), _list(manifest, "status", "overallUsed")
+    return Quota(namespace, name, limits, used, bool(read_sequence(spec, "staticAssignments", "spec")))
 
 
 def _list(manifest: Manifest, part: str, name: str) -> Usage:

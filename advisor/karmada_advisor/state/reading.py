@@ -110,15 +110,9 @@ class _StateReading:
 
     def state(self) -> BindingState:
         """Return the state that the first matching rule names."""
-        return (
-            self._not_scheduled()
-            or self._held()
-            or self._nobody_decides()
-            or self._failed()
-            or self._moving()
-            or self._undecided()
-            or (self._placed() if self._spec.clusters else self._without_clusters())
-        )
+        before = self._not_scheduled() or self._held() or self._nobody_decides() or self._failed()
+        found = before or self._moving() or self._undecided()
+        return found or (self._placed() if self._spec.clusters else self._without_clusters())
 
     def _named(self, name: StateName, text: str, reason: str, **rest: Any) -> BindingState:
         """Return the state with further fields of BindingState."""
@@ -208,14 +202,10 @@ class _StateReading:
         is_missing = scheduler.status is SchedulerStatus.MISSING
         if scheduler.decides or not (is_missing or self._is_due):
             return None
-        last = self._last_decision
-        return self._named(
-            StateName.NOBODY_DECIDES,
-            f"{scheduler}; {last}" if last else str(scheduler),
-            "SchedulerMissing" if is_missing else "SchedulerDown",
-            message=self._condition.message,
-            since=scheduler.since,
-        )
+        last, message = self._last_decision, self._condition.message
+        text = f"{scheduler}; {last}" if last else str(scheduler)
+        code = "SchedulerMissing" if is_missing else "SchedulerDown"
+        return self._named(StateName.NOBODY_DECIDES, text, code, message=message, since=scheduler.since)
 
     def _failed(self) -> BindingState | None:
         if not self._has_failed:

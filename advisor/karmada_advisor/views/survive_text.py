@@ -19,6 +19,7 @@ DESCRIBED: Final = 20
 
 _NO_FIGURES: Final = [""] * (len(words.FIGURES) - 1)
 _COLUMNS: Final = (*map(str.upper, words.FIGURES), "BY ITSELF")
+_ALIGN: Final = "<>>>>>>>><"
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
 """Columns that are left out first if the text is narrow."""
 _TARGETS: Final = 4
@@ -58,15 +59,8 @@ def domain_tables(report: model.SurvivalReport, style: Style, limit: int) -> Ite
         rows = [_row(number, domain, is_failing=number in report.failing) for number, domain in shown]
         if left := [domain for _, domain in found if domain.done][len(shown) :]:
             rows.append((_left(left, kind), *([""] * len(_COLUMNS))))
-        yield Table(
-            (f"  {kind.upper()}", *_COLUMNS),
-            rows,
-            "<>>>>>>>><",
-            f"By {kind}, the worst first",
-            optional=_OPTIONAL,
-            spilling=0,
-            kind="domains",
-        )
+        heading, caption = (f"  {kind.upper()}", *_COLUMNS), f"By {kind}, the worst first"
+        yield Table(heading, rows, _ALIGN, caption, optional=_OPTIONAL, spilling=0, kind="domains")
 
 
 def _row(number: int, domain: model.DomainLoss, *, is_failing: bool) -> Sequence[str | Cell]:

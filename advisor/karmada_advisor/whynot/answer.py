@@ -187,13 +187,9 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[shown.Verif
     outcome = replace(objects, schedulers=Schedulers(), decisions=0).outcome(NO_EDITS)
     if outcome is None or not question.goal.holds(outcome):
         return []
-    edit = shown.EditShown(
-        Side.CONFIGURATION,
-        "startScheduler",
-        ObjectShown("Scheduler", "", name),
-        f"{name} has to run again: {scheduler}",
-        instead=f"Start {name}, or find out why it does not renew its Lease.",
-    )
+    target, text = ObjectShown("Scheduler", "", name), f"{name} has to run again: {scheduler}"
+    instead = f"Start {name}, or find out why it does not renew its Lease."
+    edit = shown.EditShown(Side.CONFIGURATION, "startScheduler", target, text, instead=instead)
     return [_remedy_of(objects, question.cluster, outcome, edit)]
 
 

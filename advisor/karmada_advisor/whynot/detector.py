@@ -33,14 +33,8 @@ def received(
         template = template_of(binding)
         if labels is not None:
             template = replace(template, labels={**labels, **template.claim.labels()})
-        found = claim(
-            [template],
-            policies,
-            [binding],
-            events=[PolicyWritten(each) for each in written],
-            options=_WITH_PREEMPTION,
-            other_orders=False,
-        )
+        events, options = [PolicyWritten(each) for each in written], _WITH_PREEMPTION
+        found = claim([template], policies, [binding], events=events, options=options, other_orders=False)
     except ManifestError:
         return None
     of_template = found.templates.get(template.key)

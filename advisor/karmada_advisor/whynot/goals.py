@@ -153,9 +153,7 @@ def blocker_of(outcome: ScheduledObjects, cluster: str) -> GoalBlocker:
     if outcome.binding.spec.scheduling_suspended:
         return GoalBlocker(BlockedStep.TRIGGER, "Suspended")
     if scheduled.refused is not None:
-        return GoalBlocker(
-            BlockedStep.WRITE, "QuotaExceeded", (scheduled.problem,), attempt=last_attempt(outcome)
-        )
+        return GoalBlocker(BlockedStep.WRITE, "QuotaExceeded", (scheduled.problem,), last_attempt(outcome))
     if on_cluster(outcome, cluster):
         return GoalBlocker(BlockedStep.DONE, "TooFew", attempt=last_attempt(outcome))
     if scheduled.decision is None:
@@ -212,12 +210,5 @@ def signature(outcome: ScheduledObjects, blocker: GoalBlocker) -> tuple[object, 
     rank: object = None
     if attempt is not None and mine is not None:
         rank = (mine.score, mine.available, mine.allocatable, mine.tier, mine.cluster.region)
-    return (
-        blocker.step,
-        blocker.code,
-        blocker.reasons,
-        outcome.scheduled.targets,
-        selected,
-        rank,
-        attempt.affinity_name if attempt else "",
-    )
+    targets, term = outcome.scheduled.targets, attempt.affinity_name if attempt else ""
+    return blocker.step, blocker.code, blocker.reasons, targets, selected, rank, term

@@ -242,13 +242,8 @@ class ObjectSet(Struct, dict=True):
             return scheduled  # the API server cannot have stored such a quota
         if refused is None:
             return scheduled
-        return replace(
-            scheduled,
-            targets=binding.spec.clusters,
-            problem=str(refused),
-            code=QUOTA_EXCEEDED,
-            refused=refused,
-        )
+        kept = replace(scheduled, targets=binding.spec.clusters, problem=str(refused))
+        return replace(kept, code=QUOTA_EXCEEDED, refused=refused)
 
     def _parsed(self, ref: ObjectRef, manifest: Manifest) -> Cluster:
         """Return a changed Cluster; the same one as last time if it was changed in the same way."""

@@ -69,14 +69,9 @@ def with_remedies(
     if found.next_holds and not remedies and any(each.code == _NOT_RETRIED for each in explanation.causes):
         asking = decided_again(binding, manifest, found.next.result, inputs.now or datetime.now(UTC))
         remedies += [asking] if asking is not None else []
-    facts = found.search
-    return replace(
-        explanation,
-        remedies=(*(_remedy(each, explanation) for each in remedies), *explanation.remedies),
-        remedy_search=RemedySearch(
-            facts.runs, facts.seconds, facts.complete, facts.ended_by, facts.timeout_seconds
-        ),
-    )
+    facts, listed = found.search, (*(_remedy(each, explanation) for each in remedies), *explanation.remedies)
+    search = RemedySearch(facts.runs, facts.seconds, facts.complete, facts.ended_by, facts.timeout_seconds)
+    return replace(explanation, remedies=listed, remedy_search=search)
 
 
 def with_claiming_remedies(

@@ -82,13 +82,6 @@ def why_not_cluster(using: Explaining, cluster: str, provenance: Provenance, sec
         CauseGroup(code, stage, members[0][1], len(members), tuple(name for name, _ in members))
         for (code, stage), members in groups.items()
     ]
-    return WhyNotCluster(
-        cluster,
-        provenance,
-        len(bindings),
-        present,
-        at_once,
-        after_rebalance,
-        len(bindings) - looked_at,
-        tuple(sorted(found, key=lambda each: (-each.count, each.code))),
-    )
+    total, left = len(bindings), len(bindings) - looked_at
+    ordered = tuple(sorted(found, key=lambda group: (-group.count, group.code)))
+    return WhyNotCluster(cluster, provenance, total, present, at_once, after_rebalance, left, ordered)

@@ -189,13 +189,8 @@ def overwritten(
         "overwrite", ("spec", "conflictResolution"), _OVERWRITE, text,
         harm=Harm.WIDENS, caution="Karmada then replaces the object that is there, and deletes it with the workload.",
     )  # fmt: skip
-    return _remedy(
-        change,
-        binding,
-        manifest,
-        policies,
-        lambda after: value_at(after, "spec", "conflictResolution") == _OVERWRITE,
-    )
+    path = ("spec", "conflictResolution")
+    return _remedy(change, binding, manifest, policies, lambda after: value_at(after, *path) == _OVERWRITE)
 
 
 def decided_again(
@@ -236,14 +231,10 @@ def _remedy(
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
         return None
-    return shown.VerifiedRemedy(
-        edits=(shown.edit_shown(change),),
-        apply=shown.patches_of(changed),
-        result=tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters)),
-        touches=shown.Touched(1, checked=not is_policy),
-        harm=change.harm,
-        caution=change.caution,
-    )
+    edits, patches = (shown.edit_shown(change),), shown.patches_of(changed)
+    result = tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters))
+    found = shown.VerifiedRemedy(edits, patches, result, touches=shown.Touched(1, checked=not is_policy))
+    return replace(found, harm=change.harm, caution=change.caution)
 
 
 def _edit(ref: ObjectRef, name: str, where: str) -> Edit:
