@@ -69,9 +69,8 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
 
 def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
     """Return why a cluster has none of the replicas; none if it has some."""
-    if situation.placement.get(cluster) or (
-        cluster in situation.placement and not situation.inputs.binding.spec.replicas
-    ):
+    replicas, placement = situation.inputs.binding.spec.replicas, situation.placement
+    if placement.get(cluster) or (cluster in placement and not replicas):
         return []
     if situation.inputs.snapshot.get(cluster) is None:
         near = nearest(cluster, (each.name for each in situation.inputs.snapshot))

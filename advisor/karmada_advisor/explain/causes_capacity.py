@@ -174,13 +174,9 @@ def _nanos(amount: Quantity) -> int:
 
 
 def _evidence(found: _Overcommit) -> dict[str, Any]:
-    return {
-        "cluster": found.cluster,
-        "resource": found.resource,
-        "asked": found.shown(found.asked),
-        "free": found.shown(found.free),
-        "capacity": found.shown(_nanos(found.capacity)),
-    }
+    nanos = {"asked": found.asked, "free": found.free, "capacity": _nanos(found.capacity)}
+    amounts = {name: found.shown(amount) for name, amount in nanos.items()}
+    return {"cluster": found.cluster, "resource": found.resource, **amounts}
 
 
 def estimators_failed(situation: Situation) -> Iterator[Cause]:
@@ -194,13 +190,12 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
     count = sum(int(each["count"]) for each in failed)
     names = [name for each in failed for name in each["names"]]
     shown_ = ", ".join(names[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
-    evidence: dict[str, Any] = {
-        "failed": [dict(each) for each in failed],
+    evidence: dict[str, Any] = {"failed": [dict(each) for each in failed]}
+    evidence |= {
         "countedInstead": "resource summaries (general estimator)",
         "estimatorsThatCounted": counting,
-        "oldestSummarySeconds": oldest,
-        "decidedAt": str(record.get("at") or ""),
     }
+    evidence |= {"oldestSummarySeconds": oldest, "decidedAt": str(record.get("at") or "")}
     others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
     age = "" if oldest is None else f", the oldest {oldest:g} s old"
     text = (
@@ -220,13 +215,9 @@ def not_in_models(situation: Situation) -> Iterator[Cause]:
 
     Source: karmada v1.18.2 pkg/estimator/client/general.go.
     """
-    requirements = situation.inputs.binding.spec.replica_requirements
-    gates = situation.inputs.gates
-    if (
-        requirements is None
-        or gates.rules.model_estimate != "simulate"
-        or not gates.enabled("CustomizedClusterResourceModeling")
-    ):
+    requirements, gates = situation.inputs.binding.spec.replica_requirements, situation.inputs.gates
+    uses_models = gates.enabled("CustomizedClusterResourceModeling")
+    if requirements is None or gates.rules.model_estimate != "simulate" or not uses_models:
         return
     found: dict[str, list[str]] = {}
     for each in situation.now.attempt.candidates:

@@ -105,10 +105,8 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
     placement = situation.inputs.binding.spec.placement
     for policy in situation.inputs.policies or ():
-        if (
-            not claims(policy, situation.inputs.binding.labels)
-            or value_at(policy, "spec", "activationPreference") != "Lazy"
-        ):
+        is_lazy = value_at(policy, "spec", "activationPreference") == "Lazy"
+        if not is_lazy or not claims(policy, situation.inputs.binding.labels):
             continue
         try:
             wanted = Placement.from_manifest(value_at(policy, "spec", "placement") or {})
@@ -127,9 +125,8 @@ def template_of(situation: Situation) -> TemplateHead:
 
 def claim_held(situation: Situation) -> Iterator[Cause]:
     """Yield that another policy comes first, but the template stays with the one that claims it."""
-    held = held_claim(
-        situation.inputs.policies or (), situation.inputs.binding.labels, template_of(situation)
-    )
+    policies, labels = situation.inputs.policies or (), situation.inputs.binding.labels
+    held = held_claim(policies, labels, template_of(situation))
     if held is None:
         return
     preemption = str(value_at(held.first.policy, "spec", "preemption") or "Never")
@@ -146,24 +143,19 @@ def policy_chosen(situation: Situation) -> Iterator[Cause]:
     found = matching((situation.inputs.policies or ()), template_of(situation))
     if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
         return
-    evidence = {
-        "chosen": found[0].name,
-        "others": [each.name for each in found[1:]],
-        "criterion": _criterion(found[0], found[1]),
-        "matches": {each.name: each.match.name.lower() for each in found},
-    }
+    others, criterion = [policy.name for policy in found[1:]], _criterion(found[0], found[1])
+    matches = {policy.name: policy.match.name.lower() for policy in found}
+    evidence = {"chosen": found[0].name, "others": others, "criterion": criterion, "matches": matches}
     text = (
-        f"{len(found)} policies match; {found[0].name} comes first by {evidence['criterion']} (namespaced before "
+        f"{len(found)} policies match; {found[0].name} comes first by {criterion} (namespaced before "
         "cluster-wide, then priority, then by name, labels or all, then the smaller name)"
     )
     yield Cause("PolicyChosen", Stage.POLICY, evidence, text)
 
 
 def _criterion(first: Matching, second: Matching) -> str:
-    names = ("scope", "priority", "selector", "name")
-    return next(
-        name for name, one, other in zip(names, first.order, second.order, strict=True) if one != other
-    )
+    pairs = zip(("scope", "priority", "selector", "name"), first.order, second.order, strict=True)
+    return next(name for name, one, other in pairs if one != other)
 
 
 def _term_behind(situation: Situation) -> Iterator[Cause]:
@@ -214,12 +206,11 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
             continue
         if any(taint.effect == _NO_EXECUTE for taint in cluster.taints):
             continue
-        evidence = {
-            "cluster": name,
-            "ready": ready.status,
-            "taints": [str(each) for each in cluster.taints],
-            "needs": ["ClusterTaintPolicy with NoExecute", "feature gate Failover"],
-        }
+        taints, needs = (
+            list(map(str, cluster.taints)),
+            ["ClusterTaintPolicy with NoExecute", "feature gate Failover"],
+        )
+        evidence = {"cluster": name, "ready": ready.status, "taints": taints, "needs": needs}
         text = (
             f"{name} is not ready, which adds NoSchedule taints only; NoExecute comes from a ClusterTaintPolicy, and "
             "the gate Failover of the controller manager evicts"

@@ -82,14 +82,9 @@ def _nobody(state: BindingState) -> Cause:
 def _evicting(situation: Situation, state: BindingState) -> Cause:
     tasks = _tasks(situation)
     first = tasks[0]
-    evidence = {
-        "clusters": [each.from_cluster for each in tasks],
-        "producer": first.producer,
-        "reason": str(first.manifest.get("reason") or ""),
-        "message": str(first.manifest.get("message") or ""),
-        "purgeMode": str(first.manifest.get("purgeMode") or ""),
-        "secondsLeft": seconds_left(first, situation.inputs.now),
-    }
+    texts = {name: str(first.manifest.get(name) or "") for name in ("reason", "message", "purgeMode")}
+    evidence: dict[str, Any] = {"clusters": [task.from_cluster for task in tasks], "producer": first.producer}
+    evidence |= {**texts, "secondsLeft": seconds_left(first, situation.inputs.now)}
     by = f"{first.producer} evicts it" if first.producer else "it is evicted"
     why = f" ({evidence['reason']})" if evidence["reason"] else ""
     waits = {

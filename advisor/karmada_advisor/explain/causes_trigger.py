@@ -135,10 +135,9 @@ def of_cluster(situation: Situation, cluster: str) -> tuple[list[Cause], list[Ca
     Returns:
         Those that come before the causes of the steps, because a decision would change something, and those after them.
     """
-    placement = situation.rebalanced.placement if situation.present else None
-    gives = placement is not None and bool(
-        placement.get(cluster) or (cluster in placement and not situation.inputs.binding.spec.replicas)
-    )
+    placement = (situation.rebalanced.placement if situation.present else None) or {}
+    replicas = situation.inputs.binding.spec.replicas
+    gives = bool(placement.get(cluster) or (cluster in placement and not replicas))
     if not situation.asks:
         causes = [_nothing_asks(situation)]
         return ([*_rebalancer(situation), *causes], []) if gives else ([], causes)

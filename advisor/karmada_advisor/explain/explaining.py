@@ -64,14 +64,12 @@ class Explaining(Struct, frozen=True):
         found = self.dry_run.of(binding)
         is_stock = found is not None and found is not self.dry_run
         is_known = found is not None or name not in self.rules.unknown(self.schedulers)
-        inputs = ExplainInputs.of(
-            self.dry_run, as_new(binding) if self.as_new else binding, snapshot or self.snapshot
-        )
+        of_process = frozenset[str]() if is_stock or not is_known else self.rules.scheduler_names
+        asked = as_new(binding) if self.as_new else binding
+        inputs = ExplainInputs.of(self.dry_run, asked, snapshot or self.snapshot)
         return replace(
             inputs,
-            scheduler_names=inputs.scheduler_names
-            if is_stock or not is_known
-            else self.rules.scheduler_names or inputs.scheduler_names,
+            scheduler_names=of_process or inputs.scheduler_names,
             binding_manifest=fleet.manifests.get(binding.key),
             cluster_manifest=fleet.manifests.get,
             policies=fleet.policies,

@@ -144,14 +144,12 @@ class ExplainInputs(Struct, frozen=True):
         plugins = framework.plugins
         is_admitted = admits and bool(plugins.reserve or plugins.permit)
 
+        workload = self.workload if framework.needs_workload else None
+
         async def deciding() -> Decision:
-            decision = await self.algorithm.decide(
-                self.binding,
-                self.snapshot,
-                framework,
-                assumed=self.assumed,
-                workload=self.workload if framework.needs_workload else None,
-                keep_steps=True,
+            decide, assumed = self.algorithm.decide, self.assumed
+            decision = await decide(
+                self.binding, self.snapshot, framework, assumed=assumed, workload=workload, keep_steps=True
             )
             return await admitted(self.binding, decision, framework) if is_admitted else decision
 

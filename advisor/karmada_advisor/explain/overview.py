@@ -174,27 +174,18 @@ def summary_of(
         members.sort()
         cause = causes.get(members[0])
         texts = {found.text for each in members if (found := causes.get(each)) is not None}
-        return StateGroup(
-            key.state,
-            key.words,
-            key.reason,
-            state_of(members[0]).text,
-            cause,
-            len(members),
-            tuple(BindingName(*each, headline(state_of(each))) for each in members[:most_names]),
-            example=len(texts) > 1,
-        )
+        names = tuple(BindingName(*each, headline(state_of(each))) for each in members[:most_names])
+        text, count, is_example = state_of(members[0]).text, len(members), len(texts) > 1
+        return StateGroup(*key[:3], text, cause, count, names, is_example)
 
-    return ExplanationSummary(
-        scope,
+    total, by_name = (
         sum(counts.values()),
-        clusters,
-        {each.value: counts[each] for each in StateName if counts.get(each)},
-        tuple(group_of(*item) for item in ordered[:most_groups]),
-        len(ordered[most_groups:]) if most_groups is not None else 0,
-        provenance,
-        undecided,
-        templates,
+        {name.value: counts[name] for name in StateName if counts.get(name)},
+    )
+    shown, others = ordered[:most_groups], 0 if most_groups is None else len(ordered[most_groups:])
+    found = tuple(group_of(*item) for item in shown)
+    return ExplanationSummary(
+        scope, total, clusters, by_name, found, others, provenance, undecided, templates
     )
 
 

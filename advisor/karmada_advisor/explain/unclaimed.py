@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Final
+from typing import Any, Final
 
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.template import is_skipped_namespace
@@ -48,12 +48,9 @@ def explain_unclaimed(
     found = matching(policies, template)
     holder = holder_of(policies, template.labels)
     missed = misses(policies, template)
-    evidence = {
-        "template": f"{template.api_version} {template.kind}",
-        "nearest": {each.name: each.reason for each in missed},
-        "matching": [each.name for each in found],
-        "reserved": template.is_reserved,
-    }
+    near, names = {miss.name: miss.reason for miss in missed}, [policy.name for policy in found]
+    evidence: dict[str, Any] = {"template": f"{template.api_version} {template.kind}", "nearest": near}
+    evidence |= {"matching": names, "reserved": template.is_reserved}
     if template.is_reserved:
         text = f"templates of the namespace {template.namespace} are never propagated"
     elif holder is not None:

@@ -145,21 +145,13 @@ def all_reduced(manifests: Iterable[Manifest] | None) -> list[Manifest] | None:
 
 def metadata_of(workload: Workload) -> Manifest:
     """Return the part of a workload that is read: its metadata."""
-    return {
-        "apiVersion": workload.api_version,
-        "kind": workload.kind,
-        "metadata": {
-            "namespace": workload.namespace,
-            "name": workload.name,
-            "uid": workload.uid,
-            "labels": dict(workload.labels),
-            "annotations": dict(workload.annotations),
-            "ownerReferences": [
-                {camel(name): value for name, value in owner._asdict().items()}
-                for owner in workload.owner_references
-            ],
-        },
-    }
+    owners = [
+        {camel(name): value for name, value in owner._asdict().items()} for owner in workload.owner_references
+    ]
+    named = {"namespace": workload.namespace, "name": workload.name, "uid": workload.uid}
+    texts = {"labels": dict(workload.labels), "annotations": dict(workload.annotations)}
+    whole = {**named, **texts, "ownerReferences": owners}
+    return {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": whole}
 
 
 def write(path: str, fields: Manifest) -> None:
@@ -217,11 +209,9 @@ def _checked(found: Manifest) -> Fields:
     lists = ("plugins", "feature_gates", "scheduler_names")
     objects = ("clusters", "bindings", "policies", "workloads")
     classes = None if found.get("priorityClasses") is None else read_texts(found, "priorityClasses", "")
+    named, namespace = read_required_text(asked, "name", "asked"), read_text(asked, "namespace", "asked")
     return {
-        "asked": {
-            "name": read_required_text(asked, "name", "asked"),
-            "namespace": read_text(asked, "namespace", "asked"),
-        },
+        "asked": {"name": named, "namespace": namespace},
         "rules": {
             **{name: read_text(rules, name, "rules") or None for name in texts},
             **{name: list(read_texts(rules, name, "rules")) or None for name in lists},

@@ -14,15 +14,10 @@ from karmada_scheduler.structs import Struct
 _SHOWN: Final = 3
 """Names that are suggested."""
 
-_SHORT_NAMES: Final = {
-    "rb": RESOURCE_BINDING,
-    "crb": CLUSTER_RESOURCE_BINDING,
-    **{
-        name: kind
-        for kind in (RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING)
-        for plural in ("", "s")
-        for name in (f"{kind.lower()}{plural}", f"{kind.lower()}{plural}.work.karmada.io")
-    },
+_ENDS: Final = ("", "s", ".work.karmada.io", "s.work.karmada.io")
+_KINDS: Final = (RESOURCE_BINDING, CLUSTER_RESOURCE_BINDING)
+_SHORT_NAMES: Final = dict(zip(("rb", "crb"), _KINDS, strict=True)) | {
+    f"{kind.lower()}{end}": kind for kind in _KINDS for end in _ENDS
 }
 _WORKLOADS: Final = {
     "deploy": "deployment",
