@@ -18,7 +18,7 @@ from karmada_advisor.fleet.source import RunningScheduler
 from karmada_advisor.state.stored import command_line, mapping, mappings
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.config import features, flags
+from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.structs import replace
 
@@ -199,6 +199,8 @@ def _is_scheduler(container: Mapping[str, Any]) -> bool:
 
 
 def _with_flags(rules: Rules, container: Mapping[str, Any], words: list[str]) -> tuple[Rules, list[str]]:
+    from karmada_scheduler.config import flags  # needed with --scheduler-manifest only
+
     try:
         given, unknown = flags.known(each for each in words if each.startswith("-"))
         features.parse(given.feature_gates or ())
