@@ -232,9 +232,8 @@ def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, An
         yield from not_in_models(situation)
         yield _not_enough(situation.now, needed, total, found)
         return
-    text = (
-        f"the best {most} clusters can take {sum(best.values())} of {needed} replicas, all together {total}"
-    )
+    held = sum(best.values())
+    text = f"the best {most} clusters can take {held} of {needed} replicas, all together {total}"
     yield Cause("TooLittleSelected", Stage.SELECT, found, text)
 
 

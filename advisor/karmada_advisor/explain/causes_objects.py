@@ -119,8 +119,7 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
 
 def template_of(situation: Situation) -> TemplateHead:
     """Return the template of the binding."""
-    resource, labels = situation.inputs.binding.spec.resource, situation.inputs.template_labels
-    return TemplateHead(resource.api_version, resource.kind, resource.namespace, resource.name, labels)
+    return TemplateHead.named_by(situation.inputs.binding.spec.resource, situation.inputs.template_labels)
 
 
 def claim_held(situation: Situation) -> Iterator[Cause]:

@@ -57,9 +57,8 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
                 "return there when it works, and its Events say what it waits for"
             )
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
-    short_of = [
-        each for each in basis.attempt.selected if each.available < situation.inputs.binding.spec.replicas
-    ]
+    wanted = situation.inputs.binding.spec.replicas
+    short_of = [candidate for candidate in basis.attempt.selected if candidate.available < wanted]
     if cycle.placement.is_duplicated and short_of:
         text = (
             f"Duplicated never asks how many replicas a cluster can take, so the term {names[used]} is used although "

@@ -130,9 +130,8 @@ def policy_of(annotations: Mapping[str, str]) -> model.PolicyRef | None:
 
 def fleet_of(inputs: ExplainInputs) -> str:
     """Return a short hash of the clusters; equal fleets have equal hashes."""
-    parts = "\n".join(
-        f"{each.name} {each.resource_version} {each.generation}" for each in inputs.snapshot.clusters
-    )
+    clusters = inputs.snapshot.clusters
+    parts = "\n".join(f"{each.name} {each.resource_version} {each.generation}" for each in clusters)
     return hashlib.blake2b(parts.encode(), digest_size=3).hexdigest()
 
 
@@ -152,9 +151,8 @@ def _would_be(situation: Situation, causes: tuple[model.Cause, ...]) -> model.Wo
     if not situation.is_decided:
         return None
     differs = situation.placement != situation.present or not situation.present
-    return model.WouldBe(
-        situation.state, _targets(situation.placement), _answer(situation, causes), differs=differs
-    )
+    targets, text = _targets(situation.placement), _answer(situation, causes)
+    return model.WouldBe(situation.state, targets, text, differs=differs)
 
 
 def _answer(situation: Situation, causes: tuple[model.Cause, ...]) -> str:

@@ -60,9 +60,8 @@ def _filter_text(basis: Basis) -> str:
         return "none refused"
     if sum(refusal.count for refusal, _ in kinds) <= _NAMED:
         ordered = sorted(kinds, key=lambda pair: pair[0].plugin)
-        return (
-            f"refused: {', '.join(f'{name} ({kind})' for refusal, kind in ordered for name in refusal.names)}"
-        )
+        names = (f"{name} ({kind})" for refusal, kind in ordered for name in refusal.names)
+        return f"refused: {', '.join(names)}"
     counts = Counter[str]()
     for refusal, kind in kinds:
         counts[kind] += refusal.count

@@ -84,14 +84,10 @@ def notes_of(situation: Situation) -> Iterator[str]:
 def _fragile(situation: Situation) -> Iterator[str]:
     """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
     basis = situation.shown
-    if (
-        basis.select is None
-        or basis.select.by != SPREAD_BY_REGION
-        or not basis.select.losses
-        or basis.divide is None
-        or basis.divide.mode != "first"
-        or len(basis.inputs.snapshot) > _MAX_CLUSTERS
-    ):
+    select, divide = basis.select, basis.divide
+    if select is None or select.by != SPREAD_BY_REGION or not select.losses:
+        return
+    if divide is None or divide.mode != "first" or len(basis.inputs.snapshot) > _MAX_CLUSTERS:
         return
     placement = basis.placement or {}
     cells = basis.capacity

@@ -119,9 +119,8 @@ def find_causes(
         seconds: CPU time after which no further binding is looked at.
         progress: Called with the number of bindings that are done, and their total.
     """
-    wanted = [
-        members for key, members in sorted(groups.items(), key=_worst_first) if key.state not in _NOT_BAD
-    ]
+    worst_first = sorted(groups.items(), key=_worst_first)
+    wanted = [members for key, members in worst_first if key.state not in _NOT_BAD]
     ordered = [*(members[0] for members in wanted), *(each for members in wanted for each in members[1:])]
     found: dict[BindingKey, Cause | None] = {}
     began = time.thread_time()
@@ -178,15 +177,11 @@ def summary_of(
         text, count, is_example = state_of(members[0]).text, len(members), len(texts) > 1
         return StateGroup(*key[:3], text, cause, count, names, is_example)
 
-    total, by_name = (
-        sum(counts.values()),
-        {name.value: counts[name] for name in StateName if counts.get(name)},
-    )
+    named = {name.value: counts[name] for name in StateName if counts.get(name)}
+    total = sum(counts.values())
     shown, others = ordered[:most_groups], 0 if most_groups is None else len(ordered[most_groups:])
     found = tuple(group_of(*item) for item in shown)
-    return ExplanationSummary(
-        scope, total, clusters, by_name, found, others, provenance, undecided, templates
-    )
+    return ExplanationSummary(scope, total, clusters, named, found, others, provenance, undecided, templates)
 
 
 def _worst_first(group: tuple[GroupKey, Sequence[BindingKey]]) -> tuple[object, ...]:

@@ -13,6 +13,7 @@ from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.template import is_skipped_namespace
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_scheduler.api.binding import ObjectReference
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
@@ -39,7 +40,12 @@ class TemplateHead(Struct, frozen=True):
     @classmethod
     def of_workload(cls, workload: Workload) -> TemplateHead:
         """Return what policies select by of a workload."""
-        return cls(workload.api_version, workload.kind, workload.namespace, workload.name, workload.labels)
+        return cls.named_by(workload, workload.labels)
+
+    @classmethod
+    def named_by(cls, found: Workload | ObjectReference, labels: Mapping[str, str] | None) -> TemplateHead:
+        """Return the template that a binding names, with its labels; None if they are not known."""
+        return cls(found.api_version, found.kind, found.namespace, found.name, labels)
 
     @classmethod
     def of(cls, template: Manifest) -> TemplateHead:
@@ -149,9 +155,8 @@ def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     key = differing_label(selector, template.labels)
     if not key:
         return "labelSelector does not match"
-    return (
-        f"labelSelector wants {key}={_match_labels(selector)[key]}, and it has {key}={template.labels[key]}"
-    )
+    wanted = _match_labels(selector)[key]
+    return f"labelSelector wants {key}={wanted}, and it has {key}={template.labels[key]}"
 
 
 class HeldClaim(Struct, frozen=True):

@@ -204,9 +204,8 @@ def as_binding(manifest: Mapping[str, Any]) -> Binding:
 def as_workload(manifest: Mapping[str, Any]) -> Workload:
     """Read the metadata of an object of any kind."""
     kind = read_required_text(manifest, "kind", "")
-    return Workload.from_manifest(
-        manifest, api_version=read_required_text(manifest, "apiVersion", ""), kind=kind
-    )
+    version = read_required_text(manifest, "apiVersion", "")
+    return Workload.from_manifest(manifest, api_version=version, kind=kind)
 
 
 def of_kind(manifest: Mapping[str, Any], kinds: Iterable[str]) -> Mapping[str, Any]:

@@ -106,10 +106,8 @@ class Fleet(Struct):
         Args:
             process: Names of the profiles of a process that has answered, to its name or address.
         """
-        known = schedulers_of(
-            self.leases, now=self.at or datetime.now(UTC), process=process, problem=self.no_leases
-        )
-        return known.with_seen(self.seen)
+        now, problem = self.at or datetime.now(UTC), self.no_leases
+        return schedulers_of(self.leases, now=now, process=process, problem=problem).with_seen(self.seen)
 
     def facts(self, process: Mapping[str, str] | None = None) -> Facts:
         """Return what is stored besides bindings; ``process`` as in ``schedulers``."""

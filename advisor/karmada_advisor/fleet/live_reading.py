@@ -72,9 +72,8 @@ def read(
                 return await work(reading)
         except TimeoutError:
             what = f" (reading {reading.subject})" if names_subject else ""
-            raise LiveError(
-                f"{connection.server} has not answered within {plane.timeout:g} s{what}"
-            ) from None
+            text = f"{connection.server} has not answered within {plane.timeout:g} s{what}"
+            raise LiveError(text) from None
         except ApiError as error:
             raise LiveError(f"{reading.subject}: {error}") from error
         finally:
@@ -234,9 +233,8 @@ class LiveReading:
             for resource in BINDINGS:
                 items = await self._items(resource.path, {"limit": str(_LOOKED_AT)})
                 # Objects that cannot be read are reported where the binding is used.
-                bindings = [
-                    found for found, _ in parsed(map(resource.typed, items), Binding.from_manifest, [])
-                ]
+                typed = map(resource.typed, items)
+                bindings = [found for found, _ in parsed(typed, Binding.from_manifest, [])]
                 if seen := [each for each in seen_in_bindings(bindings) if each.name == name]:
                     return seen
         except ApiError as error:

@@ -106,10 +106,8 @@ class NamedBinding(Struct, frozen=True):
         namespace, _, name = self.name.rpartition("/")
         if namespace and self.other_reading is None:
             return None
-        scopes, start = {namespace or self.namespace, ""}, name.replace(":", ".")
-        found = sorted(
-            key for key in known if key.namespace in scopes and key.name.rpartition("-")[0] == start
-        )
+        scopes, own = {namespace or self.namespace, ""}, name.replace(":", ".")
+        found = sorted(key for key in known if key.namespace in scopes and key.name.rpartition("-")[0] == own)
         if len(found) > 1:
             shown = ", ".join(key.name for key in found)
             raise NoSuchBindingError(f"{self.name} has several bindings: {shown}. Name one of them")

@@ -62,9 +62,8 @@ class ProcessConfiguration(Struct, frozen=True):
         """Read it from the response of ``/v1/state``; what is of a wrong type counts as missing."""
         found = mapping(state.get("configuration"))
         listed = mappings(found.get("profiles"))
-        extenders = any(
-            isinstance(profile.get("extenders"), int) and profile["extenders"] for profile in listed
-        )
+        counts = [profile.get("extenders") for profile in listed]
+        extenders = any(isinstance(count, int) and count for count in counts)
         file, named = found.get("file"), [each for each in listed if each.get("schedulerName")]
         return cls(
             state={"process": state.get("process"), "configuration": found},
@@ -138,9 +137,8 @@ def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str
             point: {name: known(entries) for name, entries in mapping(lists).items()}
             for point, lists in given.items()
         }
-        if (
-            plugins != given
-        ):  # nothing is decided without the missing ones, but the profile needs one of these
+        # Nothing is decided without the missing ones, but the profile needs one of these.
+        if plugins != given:
             for name, made in MANDATORY.items():
                 default = {"enabled": [{"name": name}], "disabled": [{"name": "*"}]}
                 plugins |= {point.value: default for point in points_of(made)}

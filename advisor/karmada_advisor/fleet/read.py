@@ -65,9 +65,8 @@ def read_fleet(
             raise NoAnswerError("\n".join(fleet.unlisted))
         _add_workloads(source, fleet)
         if not fleet.clusters and fleet.problems:
-            raise NoAnswerError(
-                "\n".join([*fleet.problems, "No cluster could be read, so nothing is decided."])
-            )
+            end = "No cluster could be read, so nothing is decided."
+            raise NoAnswerError("\n".join([*fleet.problems, end]))
     if name and not fleet.is_live:
         fleet.locate(named_binding(name, source.namespace, DEFAULT_NAMESPACE))
     return fleet
@@ -85,9 +84,8 @@ def _names_files(source: FleetSource) -> bool:
     if bool(source.clusters) != bool(source.bindings):
         raise NoAnswerError("--clusters and --bindings are used together, or not at all")
     if given and (source.plane.kubeconfig or source.plane.context):
-        raise NoAnswerError(
-            "--kubeconfig and --context read a control plane, --clusters and --bindings read files"
-        )
+        text = "--kubeconfig and --context read a control plane, --clusters and --bindings read files"
+        raise NoAnswerError(text)
     return bool(given)
 
 

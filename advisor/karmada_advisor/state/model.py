@@ -75,9 +75,8 @@ class StateName(Enum):
 
 
 _GOOD: Final = frozenset({StateName.PLACED, StateName.NOTHING_TO_PLACE})
-_PASSING: Final = frozenset(
-    map(StateName, ("being deleted", "moving", "no placement", "not decided yet", "out of date"))
-)
+_UNDER_WAY: Final = ("being deleted", "moving", "no placement", "not decided yet", "out of date")
+_PASSING: Final = frozenset(map(StateName, _UNDER_WAY))
 WORST_FIRST: Final = {name: number for number, name in enumerate(StateName)}
 """The order of lists."""
 

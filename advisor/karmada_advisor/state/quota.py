@@ -74,12 +74,10 @@ class Excess(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return it as a sentence without a full stop."""
-        wanted, limit, used = (
-            quantity_text(self.resource, each) for each in (self.wanted, self.limit, self.used)
-        )
-        return (
-            f"the quota {self.quota} allows {limit} {self.resource}, and {wanted} would be used ({used} now)"
-        )
+        amounts = self.wanted, self.limit, self.used
+        wanted, limit, used = (quantity_text(self.resource, amount) for amount in amounts)
+        use = f"{wanted} would be used ({used} now)"
+        return f"the quota {self.quota} allows {limit} {self.resource}, and {use}"
 
 
 def quantity_text(resource: str, amount: int) -> str:

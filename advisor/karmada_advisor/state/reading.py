@@ -160,9 +160,8 @@ class _StateReading:
             by, at = manager_of(self._manifest, "spec", "suspension", "scheduling")
             who = f", set by {by} at {at}" if by else ""
             text = f"scheduling is suspended (spec.suspension.scheduling of the binding{who})"
-            return self._named(
-                StateName.HELD, text, "SchedulingSuspended", held_by=HeldBy.SUSPENSION, since=at
-            )
+            code, holder = "SchedulingSuspended", HeldBy.SUSPENSION
+            return self._named(StateName.HELD, text, code, held_by=holder, since=at)
         return None
 
     def _attached(self) -> BindingState:

@@ -93,9 +93,8 @@ def schedulers_of(
         for scheduler in written or ([DEFAULT_SCHEDULER_NAME] if name == STOCK_LEASE else []):
             if scheduler not in by_name or not by_name[scheduler].decides:
                 by_name[scheduler] = _of_lease(scheduler, lease, now)
-                profiles[scheduler] = scheduler in written and scheduler not in _names(
-                    metadata, DEFAULT_PROFILES_ANNOTATION
-                )
+                defaults = _names(metadata, DEFAULT_PROFILES_ANNOTATION)
+                profiles[scheduler] = scheduler in written and scheduler not in defaults
         by_lease[name] = _of_lease(name, lease, now)
     for name, address in (process or {}).items():
         known = by_name.get(name) or by_lease.get(name)

@@ -198,9 +198,8 @@ def _search_end(search: RemedySearch, *, found: bool) -> str:
         bound = f"{search.timeout_seconds:g} s (--timeout)" if is_timeout else f"{search.runs} tries"
         result = "" if found else ", and no change that places it was found"
         return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
-    return (
-        "" if found else f"No change that why-not knows places it; {search.runs} sets of changes were tried."
-    )
+    tried = f"{search.runs} sets of changes were tried"
+    return "" if found else f"No change that why-not knows places it; {tried}."
 
 
 def _end(explanation: Explanation) -> Iterator[TextBlock]:
@@ -241,9 +240,8 @@ def _overview(found: ExplanationSummary, rows: Sequence[BindingName], style: Sty
         notes.append(counted(found.templates, one, many))
     if found.undecided:
         left = counted(found.undecided, "binding was", "bindings were")
-        notes.append(
-            f"the cause of {left} not looked for, because there was no time: grouped by what is stored"
-        )
+        why = "because there was no time: grouped by what is stored"
+        notes.append(f"the cause of {left} not looked for, {why}")
     yield [f"{where}: {counts or 'there is none'}", *notes]
     shown = style.first(found.groups, _OVERVIEW_GROUPS)
     yield from (_group(group, style) for group in shown)

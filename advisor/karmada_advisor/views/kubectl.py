@@ -54,7 +54,6 @@ def patch_command(
         return ""
     words = ["kubectl", "patch", f"{kind.lower()}.{_GROUPS[kind]}", name]
     words += ["--namespace", namespace] if namespace else []
-    operations = json.dumps(
-        [dict(operation) for operation in patch], ensure_ascii=False, separators=(", ", ": ")
-    )
+    listed = [dict(operation) for operation in patch]
+    operations = json.dumps(listed, ensure_ascii=False, separators=(", ", ": "))
     return shlex.join([*words, "--type=json", f"--patch={operations}"])

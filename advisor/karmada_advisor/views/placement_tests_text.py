@@ -212,9 +212,8 @@ def _test_case(path: str, case: CaseResult) -> Case:
     if case.outcome is not CaseOutcome.FAILED:
         return found
     message = f"does not hold: {', '.join(failure.key for failure in case.failures)}"
-    return replace(
-        found, outcome="failure", message=message, lines=[*lines(_case(path, case, Style()), Style())]
-    )
+    written = [*lines(_case(path, case, Style()), Style())]
+    return replace(found, outcome="failure", message=message, lines=written)
 
 
 def github_annotations(report: PlacementTestReport) -> str:

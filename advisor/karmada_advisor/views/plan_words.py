@@ -71,9 +71,8 @@ def summary(plan: model.Plan) -> str:
         "pending",
     )
     always = {"moved", "unplaced", "stuck"}
-    text = ", ".join(
-        f"{counts[name]:,} {class_words(name)}" for name in names if counts[name] or name in always
-    )
+    said = (name for name in names if counts[name] or name in always)
+    text = ", ".join(f"{counts[name]:,} {class_words(name)}" for name in said)
     for name in ("adopted", "released"):
         if counts[name]:
             text += f"; {counts[name]:,} {name}"

@@ -57,9 +57,8 @@ def _head(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock
     bounds = proposal.bounds
     kept = f"; every binding keeps at least {bounds.min_kept:.0%}" if bounds.min_kept else ""
     moves = counted(proposal.stops, "replica moves", "replicas move")
-    yield Line(
-        f"  {counted(proposal.bindings, 'binding')}, {moves} (bound {bounds.max_moves:,}){kept}", "bold"
-    )
+    bindings = counted(proposal.bindings, "binding")
+    yield Line(f"  {bindings}, {moves} (bound {bounds.max_moves:,}){kept}", "bold")
     for reason, why in _REASONS.items():
         if count := sum(move.reason is reason for move in _moves(proposal)):
             yield f"  {counted(count, 'binding')} {why}"

@@ -48,9 +48,8 @@ def survive_markdown(report: SurvivalReport) -> str:
     """Return the Markdown, below 60,000 characters: the domains that fail, with their groups."""
 
     def written(rows: int) -> Iterator[document.Block]:
-        return document.document_of(
-            "Survive", texts.survive_sections(report, of_document(rows), top=_MARKDOWN_DOMAINS)
-        )
+        sections = texts.survive_sections(report, of_document(rows), top=_MARKDOWN_DOMAINS)
+        return document.document_of("Survive", sections)
 
     return fitting(written, _GROUPS)
 

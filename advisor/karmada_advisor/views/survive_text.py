@@ -78,9 +78,8 @@ def anchor(number: int) -> str:
 def _matters(domain: model.DomainLoss) -> bool:
     found = domain.chosen
     not_judged = found.counts[LossClass.NOT_JUDGED.value]
-    return domain.done and bool(
-        found.dark or found.missing or found.interrupted or found.swept_replicas or not_judged
-    )
+    lost = found.dark or found.missing or found.interrupted or found.swept_replicas
+    return domain.done and bool(lost or not_judged)
 
 
 def _left(domains: Sequence[model.DomainLoss], kind: str) -> str:

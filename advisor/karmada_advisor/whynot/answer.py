@@ -77,12 +77,8 @@ def answer(
     next_holds = goal.holds(root)
     found = FoundEdits() if next_holds else Search(objects, goal, bounds, cluster=question.cluster).run()
     answers = list(found.answers)
-    if (
-        not next_holds
-        and isinstance(goal, goals.OnCluster)
-        and not goals.is_placed(root)
-        and not root.scheduled.targets
-    ):
+    is_nowhere = not goals.is_placed(root) and not root.scheduled.targets
+    if not next_holds and isinstance(goal, goals.OnCluster) and is_nowhere:
         answers += _placing(objects, question.cluster, bounds, found, elapsed=time.monotonic() - start)
 
     def may_check() -> bool:
@@ -147,9 +143,8 @@ def goal_shown(goal: goals.Goal, *, as_new: bool) -> shown.GoalShown:
     """Return a goal as it is printed."""
     if isinstance(goal, goals.OnCluster):
         return shown.GoalShown(shown.GoalType.ON_CLUSTER, goal.replicas, as_new)
-    return shown.GoalShown(
-        shown.GoalType.OFF_CLUSTER if isinstance(goal, goals.OffCluster) else shown.GoalType.PLACED, 0, as_new
-    )
+    kind = shown.GoalType.OFF_CLUSTER if isinstance(goal, goals.OffCluster) else shown.GoalType.PLACED
+    return shown.GoalShown(kind, 0, as_new)
 
 
 def _present(objects: ObjectSet) -> Sequence[TargetCluster]:

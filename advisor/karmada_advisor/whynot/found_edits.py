@@ -220,9 +220,8 @@ def _widened(before: ScheduledObjects, after: ScheduledObjects, gates: FeatureGa
 def _allowed(outcome: ScheduledObjects, gates: FeatureGates) -> int:
     """Return how many clusters some affinity of the placement selects."""
     affinities = affinities_of(gates.rules.placement(outcome.binding.spec.placement or Placement()))
-    return sum(
-        not affinities or any(affinity.matches(each) for affinity in affinities) for each in outcome.snapshot
-    )
+    clusters = outcome.snapshot
+    return sum(not affinities or any(affinity.matches(each) for affinity in affinities) for each in clusters)
 
 
 def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: FeatureGates, *, lacks: bool) -> str:

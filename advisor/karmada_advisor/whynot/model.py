@@ -79,9 +79,7 @@ def edit_shown(edit: Edit) -> EditShown:
 
 def patches_of(patched: Patched) -> tuple[ObjectPatch, ...]:
     """Return the patches of edits, one each."""
-    return tuple(
-        ObjectPatch(ObjectShown(*each.target), (operation,)) for each, operation in patched.operations
-    )
+    return tuple(ObjectPatch(ObjectShown(*edit.target), (change,)) for edit, change in patched.operations)
 
 
 class Touched(Struct, frozen=True):

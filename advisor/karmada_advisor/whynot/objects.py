@@ -187,9 +187,8 @@ class ObjectSet(Struct, dict=True):
             scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
         else:
             # The causes are those of the decision without edits.
-            scheduled = self.scheduler.schedule(
-                snapshot, bindings, key or self.key, keep_steps=not edits and key is None
-            )
+            keeps, wanted = not edits and key is None, key or self.key
+            scheduled = self.scheduler.schedule(snapshot, bindings, wanted, keep_steps=keeps)
         if key is None:
             scheduled = self._admitted(binding, scheduled, found.manifests)
         return ScheduledObjects(edits, found, binding, snapshot, scheduled)

@@ -64,9 +64,8 @@ def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[],
             monotone = "unchecked"
             break
         between = sum(1 for each in tried if min(amount.base, fails_at) < each < max(amount.base, fails_at))
-        smaller = next(
-            (each for each in _samples(amount.base, fails_at, SAMPLES - between) if holds(each)), None
-        )
+        samples = _samples(amount.base, fails_at, SAMPLES - between)
+        smaller = next((sample for sample in samples if holds(sample)), None)
         if smaller is None:
             break
         low, high = amount.base, smaller

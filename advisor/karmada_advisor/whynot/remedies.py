@@ -50,9 +50,8 @@ def with_remedies(
     propagating = [resumed(binding, manifest, policies)]
     if any(each.is_conflict for each in state.rows):
         propagating.append(overwritten(binding, manifest, policies))
-    explanation = replace(
-        explanation, remedies=tuple(_remedy(each, explanation) for each in propagating if each is not None)
-    )
+    arriving = (_remedy(remedy, explanation) for remedy in propagating if remedy is not None)
+    explanation = replace(explanation, remedies=tuple(arriving))
     if not lacks_a_decision(state, binding):
         return explanation
     is_held = binding.spec.scheduling_suspended or state.name in _HELD

@@ -42,11 +42,8 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[shown
         policies: All policies.
         template: A template; nothing is proposed if a policy matches or claims it.
     """
-    if (
-        template.is_reserved
-        or matching(policies, template)
-        or holder_of(policies, template.labels) is not None
-    ):
+    holder = holder_of(policies, template.labels)
+    if template.is_reserved or holder is not None or matching(policies, template):
         return []
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
     proposed = [found for each in near for found in _corrected(each, template)]

@@ -120,9 +120,8 @@ def _with_capacity(
     value = {**summary, "allocatable": allocatable}
     if models is not None:
         value["allocatableModelings"] = models
-        text = (
-            f"{text}, and {'nodes for them' if models else 'a grade in spec.resourceModels that takes one'}"
-        )
+        lacking = "nodes for them" if models else "a grade in spec.resourceModels that takes one"
+        text = f"{text}, and {lacking}"
     return (), value, text
 
 

@@ -75,10 +75,7 @@ def preemption(context: Context) -> Iterator[Edit]:
     objects, edited = context.objects, context.outcome.edits
     if not objects.policies or any(each.op != _PREEMPT for each in edited):
         return  # an edit of a policy changes the whole binding, so that it is combined with no other one
-    resource = context.binding.spec.resource
-    template = TemplateHead(
-        resource.api_version, resource.kind, resource.namespace, resource.name, objects.template_labels
-    )
+    template = TemplateHead.named_by(context.binding.spec.resource, objects.template_labels)
     labels = objects.bindings[objects.ref][1].labels
     held = held_claim(objects.policies.values(), labels, template)
     if held is None:
