@@ -15,13 +15,7 @@ from karmada_scheduler.api.cluster import Cluster, GradeCount, ResourceSummary
 from karmada_scheduler.api.quantity import MAX_INT32, wrap32
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import webster
-from karmada_scheduler.core.assign_replicas import (
-    DOWN,
-    DUPLICATED,
-    FRESH,
-    NO_REPLICAS,
-    divides_by_tiers,
-)
+from karmada_scheduler.core.assign_replicas import DOWN, DUPLICATED, FRESH, NO_REPLICAS, divides_by_tiers
 from karmada_scheduler.core.available_replicas import (
     NO_OPINION,
     Assumed,

@@ -13,11 +13,7 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Cycle, KeptSteps
 from karmada_scheduler.framework.evidence import Evidence, EvidenceContext, EvidencePlugin
 from karmada_scheduler.framework.result import Result
-from karmada_scheduler.framework.scheduling_points import (
-    FilterContext,
-    FilterPlugin,
-    PreFilterPlugin,
-)
+from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin, PreFilterPlugin
 from karmada_scheduler.structs import replace
 
 _DELETED: Final = "ClusterBeingDeleted"

@@ -104,11 +104,7 @@ def _by_region(
         for each in regions
     )
     return SelectTrace(
-        "region",
-        groups=tuple(rows),
-        combinations=found.shown,
-        more_combinations=found.more,
-        losses=losses,
+        "region", groups=tuple(rows), combinations=found.shown, more_combinations=found.more, losses=losses
     )
 
 

@@ -5,13 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
-from karmada_advisor.whynot.vocabulary import (
-    capacity,
-    division,
-    filters,
-    selection,
-    triggers,
-)
+from karmada_advisor.whynot.vocabulary import capacity, division, filters, selection, triggers
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.framework.edits import Edit, Harm, Side
 
