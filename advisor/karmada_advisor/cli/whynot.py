@@ -40,7 +40,7 @@ from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.remedies import editable
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
-from karmada_advisor.whynot.rule_changes import alternatives
+from karmada_advisor.whynot.scheduled import alternatives
 from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.framework.profile.factory import Registration

@@ -191,10 +191,8 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
     names = [name for each in failed for name in each["names"]]
     shown_ = ", ".join(names[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
     evidence: dict[str, Any] = {"failed": [dict(each) for each in failed]}
-    evidence |= {
-        "countedInstead": "resource summaries (general estimator)",
-        "estimatorsThatCounted": counting,
-    }
+    summaries = "resource summaries (general estimator)"
+    evidence |= {"countedInstead": summaries, "estimatorsThatCounted": counting}
     evidence |= {"oldestSummarySeconds": oldest, "decidedAt": str(record.get("at") or "")}
     others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
     age = "" if oldest is None else f", the oldest {oldest:g} s old"

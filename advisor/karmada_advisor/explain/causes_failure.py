@@ -254,10 +254,8 @@ def _of_divide(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
 
 
 def _not_enough(basis: Basis, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
-    clusters = {
-        each.name: {"allocatable": each.allocatable, **basis.limit_of(each.name)}
-        for each in basis.attempt.candidates
-    }
+    counts = {candidate.name: candidate.allocatable for candidate in basis.attempt.candidates}
+    clusters = {name: {"allocatable": count, **basis.limit_of(name)} for name, count in counts.items()}
     missing = wanted - available
     request = request_of(basis.cycle.binding.spec)
     amounts = {name: shown_times(name, amount, missing) for name, amount in request.items()}

@@ -205,10 +205,8 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
             continue
         if any(taint.effect == _NO_EXECUTE for taint in cluster.taints):
             continue
-        taints, needs = (
-            list(map(str, cluster.taints)),
-            ["ClusterTaintPolicy with NoExecute", "feature gate Failover"],
-        )
+        taints = list(map(str, cluster.taints))
+        needs = ["ClusterTaintPolicy with NoExecute", "feature gate Failover"]
         evidence = {"cluster": name, "ready": ready.status, "taints": taints, "needs": needs}
         text = (
             f"{name} is not ready, which adds NoSchedule taints only; NoExecute comes from a ClusterTaintPolicy, and "

@@ -46,29 +46,27 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     of_cluster_ = next((index for index, term in enumerate(terms) if selects(term)), None)
     if of_cluster_ is None or of_cluster_ == used:
         return []
-    evidence: dict[str, Any] = {"cluster": cluster, "term": names[of_cluster_], "inUse": names[used]}
+    own, in_use = names[of_cluster_], names[used]
+    evidence: dict[str, Any] = {"cluster": cluster, "term": own, "inUse": in_use}
     if of_cluster_ < used:
-        text = f"{cluster} belongs to the term {names[of_cluster_]}, and a binding never returns to a term that it has left"
+        text = f"{cluster} belongs to the term {own}, and a binding never returns to a term that it has left"
         plugin = situation.returned_by
         if plugin:
             evidence |= {"proposedBy": plugin}
-            text = (
-                f"{cluster} belongs to the term {names[of_cluster_]}, which the binding has left; {plugin} proposes to "
-                "return there when it works, and its Events say what it waits for"
-            )
+            left = f"{cluster} belongs to the term {own}, which the binding has left"
+            again = "return there when it works, and its Events say what it waits for"
+            text = f"{left}; {plugin} proposes to {again}"
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
     wanted = situation.inputs.binding.spec.replicas
     short_of = [candidate for candidate in basis.attempt.selected if candidate.available < wanted]
     if cycle.placement.is_duplicated and short_of:
         text = (
-            f"Duplicated never asks how many replicas a cluster can take, so the term {names[used]} is used although "
+            f"Duplicated never asks how many replicas a cluster can take, so the term {in_use} is used although "
             f"{short_of[0].name} can take {short_of[0].available}"
         )
         evidence |= {"full": {each.name: each.available for each in short_of}}
         return [Cause("NoCapacityCheck", Stage.POLICY, evidence, text)]
-    text = (
-        f"{cluster} belongs to the term {names[of_cluster_]}, and the term {names[used]} before it suffices"
-    )
+    text = f"{cluster} belongs to the term {own}, and the term {in_use} before it suffices"
     return [Cause("TermAhead", Stage.POLICY, evidence, text)]
 
 
@@ -110,9 +108,8 @@ def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     if not situation.present or situation.is_shown_as_new:
         return False
     held = [each.name for each in basis.attempt.selected if each.name in situation.present]
-    best = {
-        cell.plugin for name in held for cell in basis.score[name] if cell.normalized == MAX_CLUSTER_SCORE
-    }
+    cells = (cell for name in held for cell in basis.score[name])
+    best = {cell.plugin for cell in cells if cell.normalized == MAX_CLUSTER_SCORE}
     if all(cell.plugin not in best for cell in basis.score.get(cluster, ())):
         return False
     placement = situation.first.placement or {}

@@ -87,11 +87,8 @@ def _evicting(situation: Situation, state: BindingState) -> Cause:
     evidence |= {**texts, "secondsLeft": seconds_left(first, situation.inputs.now)}
     by = f"{first.producer} evicts it" if first.producer else "it is evicted"
     why = f" ({evidence['reason']})" if evidence["reason"] else ""
-    waits = {
-        row.name: row.problem or row.health or "it has not reported"
-        for row in state.rows
-        if row.wanted is not None and row.health != "Healthy"
-    }
+    late = [row for row in state.rows if row.wanted is not None and row.health != "Healthy"]
+    waits = {row.name: row.problem or row.health or "it has not reported" for row in late}
     end = "".join(f"; {name}: {problem}" for name, problem in waits.items())
     return Cause("Evicting", Stage.PROPAGATE, evidence | {"waitsFor": waits}, f"{by}{why}: {state.text}{end}")
 
@@ -186,11 +183,8 @@ def of_refusal(situation: Situation) -> Iterator[Cause]:
     view = situation.inputs.process
     after = getattr(decision.error, "retry_after", 0.0)
     due = view.due_in if view is not None and view.due_in is not None else after
-    evidence: dict[str, Any] = {
-        "plugin": guarded.refused_by,
-        "reason": guarded.reason,
-        "retryAfterSeconds": round(due, 1) if due else None,
-    }
+    evidence: dict[str, Any] = {"plugin": guarded.refused_by, "reason": guarded.reason}
+    evidence["retryAfterSeconds"] = round(due, 1) if due else None
     again = f"again in {due:.0f} s" if due else "again after a pause"
     if isinstance(decision.error, KeptError):
         text = f"no cluster fits, and {guarded.refused_by} keeps the placement: {guarded.reason}; {again}"

@@ -91,11 +91,9 @@ def matching(policies: Iterable[Manifest], template: TemplateHead) -> list[Match
     Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
     by labels before one of all, then the smaller name.
     """
-    found = [
-        Matching(policy, match, _order(policy, match))
-        for policy in policies
-        if not _is_deleting(policy) and (match := match_of(policy, template)) is not Match.NONE
-    ]
+    pairs = ((policy, match_of(policy, template)) for policy in policies if not _is_deleting(policy))
+    matches = (pair for pair in pairs if pair[1] is not Match.NONE)
+    found = [Matching(policy, match, _order(policy, match)) for policy, match in matches]
     return sorted(found, key=lambda each: each.order)
 
 
@@ -247,9 +245,8 @@ class Miss(Struct, frozen=True):
 
 def misses(policies: Iterable[Manifest], template: TemplateHead) -> list[Miss]:
     """Return why policies do not match a template, the nearest first."""
-    found = [
-        miss for each in policies if not _is_deleting(each) and (miss := _miss(each, template)) is not None
-    ]
+    tried = (_miss(policy, template) for policy in policies if not _is_deleting(policy))
+    found = [miss for miss in tried if miss is not None]
     return sorted(found, key=lambda each: (*(-part for part in each.closeness), each.name))
 
 

@@ -99,10 +99,8 @@ def _by_region(
             losses[name] = f"region:{found.best_with.get(own, 'insufficient')}"
         else:  # without a maximum, each region gets one
             losses[name] = "maximum" if cluster.max_groups else "one"
-    rows = (
-        GroupRow(each.name, each.score, tuple(candidate.name for candidate in each.candidates))
-        for each in regions
-    )
+    names_in = {each.name: tuple(candidate.name for candidate in each.candidates) for each in regions}
+    rows = (GroupRow(each.name, each.score, names_in[each.name]) for each in regions)
     return SelectTrace(
         "region", groups=tuple(rows), combinations=found.shown, more_combinations=found.more, losses=losses
     )

@@ -145,9 +145,8 @@ def all_reduced(manifests: Iterable[Manifest] | None) -> list[Manifest] | None:
 
 def metadata_of(workload: Workload) -> Manifest:
     """Return the part of a workload that is read: its metadata."""
-    owners = [
-        {camel(name): value for name, value in owner._asdict().items()} for owner in workload.owner_references
-    ]
+    listed = (owner._asdict().items() for owner in workload.owner_references)
+    owners = [{camel(name): value for name, value in fields} for fields in listed]
     named = {"namespace": workload.namespace, "name": workload.name, "uid": workload.uid}
     texts = {"labels": dict(workload.labels), "annotations": dict(workload.annotations)}
     whole = {**named, **texts, "ownerReferences": owners}

@@ -243,8 +243,9 @@ def dry_running(
     every = not configuration.profiles and not rules.scheduler_name and process is None
     built = setup.start()
     with _caller(built, budget) as caller:
-        made = _frameworks(setup, built, configuration, caller, every=every, unknown=unknown, say=say)
-        frameworks = replace(made, missing=missing)
+        for warning in _warnings(setup, built, configuration):
+            say(warning)
+        frameworks = replace(_frameworks(built, caller, unknown if every else None), missing=missing)
         stock = {name: _in_tree_only(each, objects) for name, each in others.items() if not every}
         yield DryRun(gates, objects, frameworks, empty_workload_propagation=rules.keeps_empty, others=stock)
 
@@ -283,37 +284,29 @@ def _available(rules: Rules, gates: FeatureGates, objects: ShownObjects) -> froz
     return frozenset({*setup.registry(), *IN_TREE})
 
 
-def _frameworks(
-    setup: PluginSetup,
-    built: BuiltProfiles,
-    configuration: SchedulerConfiguration,
-    caller: PluginCaller,
-    *,
-    every: bool,
-    unknown: Collection[str],
-    say: Callable[[str], None],
-) -> Frameworks:
-    """Return the plugins of each profile; with ``every``, the only ones for all bindings but those of ``unknown``."""
-    if configuration.extenders:
-        say("extenders are not called, as if there were none")
+def _frameworks(built: BuiltProfiles, caller: PluginCaller, unknown: Collection[str] | None) -> Frameworks:
+    """Return the plugins of each profile; the only ones for all bindings but those of ``unknown``, unless that is None."""
     by_name = {name: Framework(plugins, caller=caller) for name, plugins in built.by_name.items()}
-    warned = (message.text for message in setup.messages if message.warning)
-    for warning in (*configuration.warnings, *built.warnings, *warned, *_not_called(built)):
-        say(warning)
     declaring = {name: any(map(needs_workload, plugins.unique)) for name, plugins in built.by_name.items()}
     has_guards = any(plugins.guard for plugins in built.by_name.values())
     first = next(iter(by_name.values()))
 
     def framework_of(binding: Binding) -> Framework | None:
         name = binding.spec.responsible_scheduler
-        return by_name.get(name) if not every else None if name in unknown else first
+        return by_name.get(name) if unknown is None else None if name in unknown else first
 
-    names, has_own_plugins = None if every else frozenset(by_name), _has_own_plugins(built)
+    names, has_own_plugins = frozenset(by_name) if unknown is None else None, _has_own_plugins(built)
     return Frameworks(framework_of, names, declaring, first, has_own_plugins, has_guards)
 
 
-def _not_called(built: BuiltProfiles) -> Iterator[str]:
-    """Yield a line with the user's own plugins that may refuse a decision when it is written, because they do not run."""
+def _warnings(
+    setup: PluginSetup, built: BuiltProfiles, configuration: SchedulerConfiguration
+) -> Iterator[str]:
+    """Yield what a person has to know, such as the user's own plugins that may refuse a decision and do not run."""
+    if configuration.extenders:
+        yield "extenders are not called, as if there were none"
+    yield from (*configuration.warnings, *built.warnings)
+    yield from (message.text for message in setup.messages if message.warning)
     found = {
         f"{plugin.name} ({point.label})": None
         for profile, plugins in built.by_name.items()

@@ -161,11 +161,9 @@ def _exceeded(quota: Quota, before: Usage, after: Usage, used: Usage) -> Excess 
 
 def _changed(quota: Quota, before: Usage, after: Usage) -> Usage:
     """Return by how much a write changes the resources that a quota limits, without those that it does not change."""
-    return {
-        name: change
-        for name in {*before, *after}
-        if name in quota.limits and (change := after.get(name, Fraction()) - before.get(name, Fraction()))
-    }
+    none, names = Fraction(), {*before, *after}
+    changes = {name: after.get(name, none) - before.get(name, none) for name in names if name in quota.limits}
+    return {name: change for name, change in changes.items() if change}
 
 
 def _times_left(quota: Quota, before: Usage, one: Usage, used: Usage) -> int | None:

@@ -292,12 +292,10 @@ class _StateReading:
         if self._suspended:
             text = self._suspended.text(self._binding, self._facts.policies)
             return self._named(StateName.NOT_RUNNING, text, "DispatchingSuspended")
-        problems = [each for each in self._base.rows if each.problem]
-        if problems:
-            said = (
-                f"{row.problem}: {short(row.message)}" if row.message else row.problem for row in problems
-            )
-            reason, message = problems[0].reason, problems[0].message
+        wrong = [row for row in self._base.rows if row.problem]
+        if wrong:
+            said = (f"{row.problem}: {short(row.message)}" if row.message else row.problem for row in wrong)
+            reason, message = wrong[0].reason, wrong[0].message
             return self._named(StateName.NOT_RUNNING, "; ".join(said), reason, message=message)
         applied, since = fully_applied(self._binding)
         if applied == "False" and len(self._tasks) == len(self._spec.graceful_eviction_tasks):

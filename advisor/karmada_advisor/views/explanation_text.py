@@ -141,10 +141,8 @@ def _refusals(explanation: Explanation, style: Style, depth: int) -> Iterator[Te
     heads = [(str(refusal.count), refusal.plugin or "-", refusal.short) for refusal in explanation.refusals]
     if heads:
         left = style.width - depth - sum(2 + max(len(row[column]) for row in heads) for column in range(3))
-        rows = [
-            (*head, style.fold_to(refusal.names, left))
-            for head, refusal in zip(heads, explanation.refusals, strict=True)
-        ]
+        folded = (style.fold_to(refusal.names, left) for refusal in explanation.refusals)
+        rows = [(*head, names) for head, names in zip(heads, folded, strict=True)]
         yield Table((), rows, ">", indent=depth)
 
 

@@ -118,9 +118,8 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     later = {name: plan.after_rebalance[name] for name in ("unchanged", "moved", "stuck")}
     later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
     found: list[tuple[str, int, int | None]]
-    found = [
-        (name, now[name], later.get(name)) for name in model.CLASSES if name != model.Effect.LATENT.value
-    ]
+    names = (name for name in model.CLASSES if name != model.Effect.LATENT.value)
+    found = [(name, now[name], later.get(name)) for name in names]
     if plan.not_derived is not None:
         found.append(("not derived", unrelated, unrelated))
     return [row for row in found if row[1] or row[2] or row[0] in {"unchanged", "moved"}]

@@ -182,10 +182,8 @@ def _groups(
         others = len(group.members) - len(members)
         more = f"   and {others:,} more" if others else ""
         for binding, loss in members:
-            before, after = (
-                style.fold([*map(str, targets)], limit=_TARGETS) or "nothing"
-                for targets in (binding.before, loss.after)
-            )
+            lists = ([*map(str, targets)] for targets in (binding.before, loss.after))
+            before, after = (style.fold(listed, limit=_TARGETS) or "nothing" for listed in lists)
             after = "not judged" if loss.effect is LossClass.NOT_JUDGED else after
             yield f"      {binding}  {before} -> {after}{more}"
         yield from _remedies(words.remedies_of(report, number, group))

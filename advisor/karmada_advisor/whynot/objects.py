@@ -217,10 +217,9 @@ class ObjectSet(Struct, dict=True):
         Raises:
             ManifestError: A field of a quota has the wrong type.
         """
+        mine = {ref: quota for ref, quota in self.quotas.items() if ref.namespace == self.key.namespace}
         return Ledger(
-            quota_of(ref.namespace, ref.name, manifests.get(ref, manifest))
-            for ref, manifest in self.quotas.items()
-            if ref.namespace == self.key.namespace
+            quota_of(ref.namespace, ref.name, manifests.get(ref, quota)) for ref, quota in mine.items()
         )
 
     @cached_property

@@ -78,10 +78,10 @@ def why_not_cluster(using: Explaining, cluster: str, provenance: Provenance, sec
         groups.setdefault((primary.code, primary.stage), []).append((str(binding.key), primary.text))
         if primary.stage is Stage.TRIGGER and situation.is_decided:
             after_rebalance += cluster in (situation.rebalanced.placement or {})
-    found = [
-        CauseGroup(code, stage, members[0][1], len(members), tuple(name for name, _ in members))
-        for (code, stage), members in groups.items()
-    ]
+    found = []
+    for (code, stage), members in groups.items():
+        names, text = tuple(name for name, _ in members), members[0][1]
+        found.append(CauseGroup(code, stage, text, len(members), names))
     total, left = len(bindings), len(bindings) - looked_at
     ordered = tuple(sorted(found, key=lambda group: (-group.count, group.code)))
     return WhyNotCluster(cluster, provenance, total, present, at_once, after_rebalance, left, ordered)

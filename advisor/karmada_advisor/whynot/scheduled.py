@@ -1,11 +1,14 @@
-"""The scheduler of why-not: changed objects, scheduled as ``simulate`` schedules those of files."""
+"""The scheduler of why-not: changed objects, scheduled as ``simulate`` schedules those of files, and changes of its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.quota import Excess
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
@@ -14,7 +17,7 @@ from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 
 class Scheduled(Struct, frozen=True):
@@ -81,3 +84,50 @@ def _scheduled(result: SimulationResult) -> Scheduled:
         code = condition.reason
         problem = "" if result.decision.error is None else condition.message
     return Scheduled(result.type, result.targets, result.decision, problem, code)
+
+
+_GATES: Final = (
+    "CustomizedClusterResourceModeling",
+    "MultiplePodTemplatesScheduling",
+    "SchedulingOvercommitProtection",
+    "WorkloadAffinity",
+)
+
+
+class RuleChange(Struct, frozen=True):
+    """A change of one gate or plugin.
+
+    Attributes:
+        op: ``setGate`` or ``disablePlugin``.
+        text: For people.
+        flag: What to append to the command line of the scheduler, and of ``simulate``.
+    """
+
+    op: str
+    text: str
+    flag: str
+
+    def applied(self, rules: Rules) -> Rules:
+        """Return rules with the change."""
+        _, _, value = self.flag.partition("=")
+        if self.op == "setGate":
+            return replace(rules, feature_gates=[*rules.feature_gates, value])
+        return replace(rules, plugins=[*(rules.plugins or ()), value])
+
+
+def alternatives(rules: Rules, gates: FeatureGates, refusing: str) -> Iterator[RuleChange]:
+    """Yield changes of one gate or plugin.
+
+    Args:
+        rules: As they are.
+        gates: Their feature gates.
+        refusing: The plugin that refuses the cluster, "" if none does.
+    """
+    if refusing:
+        enabled = "" if rules.plugins else "*,"
+        flag = f"--plugins={enabled}-{refusing}"
+        yield RuleChange("disablePlugin", f"without the plugin {refusing} ({flag})", flag)
+    for name in _GATES:
+        value = not gates.enabled(name)
+        flag = f"--feature-gates={name}={str(value).lower()}"
+        yield RuleChange("setGate", f"feature gate {name}={str(value).lower()}", flag)

@@ -147,11 +147,8 @@ def _with_nodes(
     No grade may take one; without any count, the sums of the summary are used instead.
     """
     for model in sorted(cluster.resource_models, key=lambda each: each.grade):
-        fits = [
-            amounts.units(name, model.minimums[name]) >= units
-            for name, units in per_replica.items()
-            if name in model.minimums
-        ]
+        known = {name: units for name, units in per_replica.items() if name in model.minimums}
+        fits = [amounts.units(name, model.minimums[name]) >= units for name, units in known.items()]
         if len(fits) == len(per_replica) and all(fits):
             listed = [dict(each) for each in summary.get("allocatableModelings") or []]
             for each in listed:

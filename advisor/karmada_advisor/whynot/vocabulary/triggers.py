@@ -103,11 +103,8 @@ def preemption(context: Context) -> Iterator[Edit]:
 def _released(context: Context, holder: Mapping[str, Any], template: TemplateHead) -> Iterator[Edit]:
     """Yield the removal of the selector by name with which a policy holds the template; without it, the first one claims."""
     selectors = (holder.get("spec") or {}).get("resourceSelectors") or []
-    found = [
-        index
-        for index, each in enumerate(selectors)
-        if isinstance(each, Mapping) and not miss_of(each, template)
-    ]
+    selects = (isinstance(each, Mapping) and not miss_of(each, template) for each in selectors)
+    found = [index for index, is_selecting in enumerate(selects) if is_selecting]
     if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
         yield context.on(Side.POLICY, ObjectRef.of(holder)).remove(
             "releaseTemplate", ("spec", "resourceSelectors", found[0]),
