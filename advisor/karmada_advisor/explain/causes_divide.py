@@ -62,10 +62,8 @@ def _tie(trace: DivideTrace) -> str:
 def _fewest(trace: DivideTrace, cluster: str) -> Cause:
     used = {each.name: each.weight for each in trace.rows}
     suffices = "suffices" if len(used) == 1 else "suffice"
-    text = (
-        f"as few clusters as possible are used, and {', '.join(used)} {suffices} for "
-        f"{counted(trace.replicas, 'replica')}"
-    )
+    replicas = counted(trace.replicas, "replica")
+    text = f"as few clusters as possible are used, and {', '.join(used)} {suffices} for {replicas}"
     evidence = {"cluster": cluster, "used": used, "unused": list(trace.unused)}
     return Cause("AggregatedFewest", Stage.DIVIDE, evidence, text)
 

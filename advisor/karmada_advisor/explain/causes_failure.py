@@ -127,11 +127,9 @@ def _refusals(situation: Situation) -> Iterator[Cause]:
 def _wanted(situation: Situation) -> frozenset[str]:
     """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
     affinities = situation.now.cycle.affinities
-    selected = frozenset(
-        each.name
-        for each in situation.inputs.snapshot
-        if not affinities or any(affinity.matches(each) for affinity in affinities)
-    )
+    clusters = situation.inputs.snapshot
+    matching = (each for each in clusters if any(affinity.matches(each) for affinity in affinities))
+    selected = frozenset(each.name for each in (matching if affinities else clusters))
     excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
     return selected or excluded
 
@@ -145,10 +143,8 @@ def _terms(situation: Situation) -> Iterator[Cause]:
         return
     if len(holds) > 1 and 0 < max(holds.values()) < needed <= sum(holds.values()):
         shown = ", ".join(f"{name} {count}" for name, count in holds.items())
-        text = (
-            f"each affinity term has to take all {needed} replicas alone ({shown}); "
-            "the condition shows the first only"
-        )
+        alone = f"each affinity term has to take all {needed} replicas alone ({shown})"
+        text = f"{alone}; the condition shows the first only"
         evidence = {"terms": holds, "replicas": needed, "condition": str(situation.now.decision.error)}
         yield Cause("TermsDoNotAdd", Stage.POLICY, evidence, text)
 

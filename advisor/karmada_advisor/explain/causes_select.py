@@ -94,10 +94,8 @@ def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cau
     evidence = _evidence(basis, trace, cluster, loss)
     if _keeps_locality(situation, basis, cluster):
         present = [each.name for each in basis.attempt.selected if each.name in situation.present]
-        text = (
-            f"present clusters score 100, so {', '.join(present)} are selected before {cluster}; "
-            "a WorkloadRebalancer does not change that"
-        )
+        selected = f"present clusters score 100, so {', '.join(present)} are selected before {cluster}"
+        text = f"{selected}; a WorkloadRebalancer does not change that"
         yield Cause("LocalityKeeps", Stage.SELECT, evidence | {"present": present}, text)
         return
     yield from _loss(basis, trace, cluster, loss, evidence)

@@ -36,9 +36,8 @@ def of_state(situation: Situation) -> Iterator[Cause]:
             code, evidence, text = "NotClaimed", {}, "no policy claims the template, so nothing is decided"
             if situation.present or binding.applied_placement_json:
                 code, evidence = "Released", {"present": situation.present}
-                text = (
-                    "no policy claims the template any more: the placement stays, and nothing will change it"
-                )
+                kept = "the placement stays, and nothing will change it"
+                text = f"no policy claims the template any more: {kept}"
             yield Cause(code, Stage.POLICY, evidence, text)
         case NextState.OTHER_SCHEDULER:
             name = binding.spec.responsible_scheduler

@@ -116,9 +116,8 @@ def _limits(
     """Return the resource that limits each cluster: the one that alone allows as few replicas as all together."""
     requirements, pods = spec.replica_requirements or ReplicaRequirements(), ask(None)
     request, limits = request_of(spec), list[_Limit]()
-    alone = {
-        name: ask(replace(requirements, resource_request={name: amount})) for name, amount in request.items()
-    }
+    requests = {name: {name: amount} for name, amount in request.items()}
+    alone = {name: ask(replace(requirements, resource_request=only)) for name, only in requests.items()}
     requested = {name: shown(name, amount) for name, amount in request.items()}
     for index, cluster in enumerate(clusters):
         summary = cluster.resource_summary
@@ -153,10 +152,9 @@ def trace_divide(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> DivideT
         return DivideTrace("", "first", replicas, error=error)
     descending = webster.prefers_descending_names(cycle.binding.spec.resource.uid)
     by_tiers = divides_by_tiers(cycle) and kept.divisions[0].strategy != NO_REPLICAS
-    traces = [
-        _traced(each, each.members[0].tier if by_tiers else 0, descending=descending)
-        for each in kept.divisions
-    ]
+    tiers = (division.members[0].tier if by_tiers else 0 for division in kept.divisions)
+    pairs = zip(kept.divisions, tiers, strict=True)
+    traces = [_traced(division, tier, descending=descending) for division, tier in pairs]
     if not by_tiers:
         return replace(traces[0], error=error)
     return replace(

@@ -135,9 +135,8 @@ def _execution(
     )
     yield from proposal.notes
     if written:
-        yield (
-            f"Written: {style.fold(written)}. Execute: kubectl create -f {written[0]}; wait; run this command again."
-        )
+        create = f"kubectl create -f {written[0]}"
+        yield f"Written: {style.fold(written)}. Execute: {create}; wait; run this command again."
     else:
         yield (
             "Write manifests with --write-to DIR, then: kubectl create -f DIR/batch-1.yaml; wait; run this command again."

@@ -73,10 +73,8 @@ def survive_suites(report: SurvivalReport) -> list[document.Suite]:
     listed = words.by_domain(report)
     order = sorted(range(len(report.domains)), key=lambda number: report.domains[number].name)
     cases = [(report.domains[number].kind, _case(report, number, listed.get(number, ()))) for number in order]
-    return [
-        document.Suite(f"survive.{kind}", [case for of_kind, case in cases if of_kind == kind])
-        for kind in words.kinds(report)
-    ]
+    by_kind = {kind: [case for of, case in cases if of == kind] for kind in words.kinds(report)}
+    return [document.Suite(f"survive.{kind}", of_kind) for kind, of_kind in by_kind.items()]
 
 
 def _case(report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss]) -> document.Case:

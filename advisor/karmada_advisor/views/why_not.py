@@ -121,10 +121,8 @@ def none_found(found: WhyNot) -> str:
     if not facts.decisions:
         return "No change of a policy is known after which it is claimed."
     if facts.complete:
-        return (
-            f"None found: no set of up to {counted(facts.max_depth, 'change')} that this search knows reaches it "
-            f"({counted(facts.decisions, 'decision')})."
-        )
+        most, tried = counted(facts.max_depth, "change"), counted(facts.decisions, "decision")
+        return f"None found: no set of up to {most} that this search knows reaches it ({tried})."
     if not facts.ended_by:
         return (
             "None found: each change that may help at the step which refuses was tried, alone and with others; changes without "
