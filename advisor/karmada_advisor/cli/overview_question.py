@@ -21,8 +21,9 @@ from karmada_advisor.explain.overview import (
 )
 from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.templates import running_kinds, without_binding
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.explain.unclaimed import explain_unclaimed, running_kinds, without_binding
+from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload
 from karmada_advisor.fleet.fleet import Fleet, parsed

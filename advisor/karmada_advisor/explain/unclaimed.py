@@ -1,12 +1,11 @@
-"""Templates without a binding: which of them run nowhere, and why: no policy claims them, or Karmada cannot make the binding."""
+"""The explanation of a template without a binding: no policy claims it, or Karmada cannot make the binding."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.template import is_skipped_namespace
 from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
@@ -18,14 +17,10 @@ from karmada_advisor.explain.policies import (
     misses,
     priority_class_of,
 )
-from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.fleet.named_binding import API_VERSIONS
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.stored import value_at
-from karmada_scheduler.api.binding import ObjectReference
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.api.policy import claims, policy_name
-from karmada_scheduler.api.workload import Workload
 
 
 def explain_unclaimed(
@@ -100,42 +95,3 @@ def _without_priority_class(
         text += f"; nearest: {near}"
     evidence = {"policy": policy, "priorityClass": name, "nearest": near}
     return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)
-
-
-_KINDS: Final = ("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet", "Job", "CronJob", "Pod")
-_RUNNING: Final = [(API_VERSIONS[kind], kind) for kind in _KINDS]
-"""The built-in kinds that run Pods; without a binding, others such as a ConfigMap are no workload that runs nowhere."""
-
-
-def running_kinds(fleet: Fleet) -> list[tuple[str, str]]:
-    """Return apiVersion and kind of templates that run Pods: the built-in ones, and those of bindings with replicas."""
-    references = (each.spec.resource for each in fleet.bindings if each.spec.is_workload)
-    others = {(each.api_version, each.kind) for each in references if "." in _group(each)}
-    return [*_RUNNING, *sorted(others)]
-
-
-def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workload]:
-    """Return the templates that run Pods and have no binding, in the order of names.
-
-    Those that belong to another object, are being deleted, or are in a namespace that is never propagated are left out.
-    """
-    bound = {_reference(each.spec.resource) for each in fleet.bindings}
-    unreadable = {(key.namespace, key.name) for key in fleet.unreadable}
-    kinds = {(version.rpartition("/")[0], kind) for version, kind in running_kinds(fleet)}
-    found = (
-        each
-        for each in templates
-        if (_group(each), each.kind) in kinds
-        and _reference(each) not in bound
-        and (each.namespace, f"{each.name}-{each.kind}".lower()) not in unreadable
-        and not (each.deleting or each.owner_references or is_skipped_namespace(each.namespace))
-    )
-    return sorted(found, key=lambda each: (each.kind, each.namespace, each.name))
-
-
-def _reference(template: Workload | ObjectReference) -> tuple[str, str, str, str]:
-    return _group(template), template.kind, template.namespace, template.name
-
-
-def _group(template: Workload | ObjectReference) -> str:
-    return template.api_version.rpartition("/")[0]

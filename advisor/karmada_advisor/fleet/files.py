@@ -30,7 +30,6 @@ _JSON_START: Final = re.compile(r'\s*\{\s*"')
 _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 T = TypeVar("T")
-Parse = Callable[[Mapping[str, Any]], T]
 
 
 class Problem(Struct, frozen=True):
@@ -50,40 +49,15 @@ class Problem(Struct, frozen=True):
 
 
 class Contents(Struct, Generic[T], frozen=True):
-    """The content of files: their objects, and the problems of unusable ones."""
+    """The content of a file: its objects, and the problems of unusable ones."""
 
     objects: list[T]
     problems: list[Problem]
 
-    def add(self, place: str, text: str, parse: Parse[T], seen: set[str] | None) -> None:
-        """Add all objects of a text; unusable ones, and those that are there twice, become problems.
 
-        Args:
-            place: What the text is, for problems.
-            text: YAML or JSON.
-            parse: Makes an object of a manifest; raises ManifestError.
-            seen: The objects that were there before, in words; None if an object may be there twice.
-        """
-        for found, manifest in _manifests(place, text):
-            if isinstance(manifest, Problem):
-                self.problems.append(manifest)
-                continue
-            shown = _name_of(manifest)
-            try:
-                parsed = parse(manifest)
-            except ManifestError as problem:
-                self.problems.append(Problem(f"{found}{shown and f' ({shown})'}", str(problem)))
-                continue
-            if seen is not None and shown in seen:
-                twice = "metadata.name: is there twice; the first counts"
-                self.problems.append(Problem(f"{found} ({shown})", twice))
-                continue
-            if seen is not None:
-                seen.add(shown)
-            self.objects.append(parsed)
-
-
-def read(paths: Sequence[str], parse: Parse[T], *, with_repeated: bool = False) -> Contents[T]:
+def read(
+    paths: Sequence[str], parse: Callable[[Mapping[str, Any]], T], *, with_repeated: bool = False
+) -> Contents[T]:
     """Read all objects of some files; unusable ones become problems.
 
     Args:
@@ -99,8 +73,47 @@ def read(paths: Sequence[str], parse: Parse[T], *, with_repeated: bool = False) 
         except FileContentError as problem:
             contents.problems.append(Problem(path, str(problem)))
         else:
-            contents.add(path, text, parse, seen)
+            _read_into(contents, seen, path, text, parse)
     return contents
+
+
+def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
+    """Read all objects of a text; unusable ones become problems.
+
+    Args:
+        place: What the text is, for problems.
+        text: YAML or JSON.
+        parse: Makes an object of a manifest; raises ManifestError.
+    """
+    contents: Contents[T] = Contents([], [])
+    _read_into(contents, set(), place, text, parse)
+    return contents
+
+
+def _read_into(
+    contents: Contents[T],
+    seen: set[str] | None,
+    path: str,
+    text: str,
+    parse: Callable[[Mapping[str, Any]], T],
+) -> None:
+    for place, manifest in _manifests(path, text):
+        if isinstance(manifest, Problem):
+            contents.problems.append(manifest)
+            continue
+        shown = _name_of(manifest)
+        try:
+            parsed = parse(manifest)
+        except ManifestError as problem:
+            contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", str(problem)))
+            continue
+        if seen is not None:
+            if shown in seen:
+                text_ = "metadata.name: is there twice; the first counts"
+                contents.problems.append(Problem(f"{place} ({shown})", text_))
+                continue
+            seen.add(shown)
+        contents.objects.append(parsed)
 
 
 def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
@@ -112,8 +125,9 @@ def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
         place = f"{path}: document {number}"
         try:
             content = _decoded(document, line)
-        except YamlError as error:
-            yield place, Problem(place, _json_problem(document, line) or _yaml_problem(error))
+        except YamlError as problem:
+            text_ = _json_problem(document, line) or _yaml_problem(problem)
+            yield place, Problem(place, text_)
             continue
         if content is None:
             continue
@@ -121,9 +135,11 @@ def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
             yield place, Problem(place, f"expected an object, got {type(content).__name__}")
         elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
             for index, item in enumerate(content["items"], 1):
-                at = f"{place}, item {index}"
-                problem = Problem(at, f"expected an object, got {type(item).__name__}")
-                yield at, {**_item_type(content), **item} if isinstance(item, dict) else problem
+                if isinstance(item, dict):
+                    yield f"{place}, item {index}", {**_item_type(content), **item}
+                else:
+                    text_ = f"expected an object, got {type(item).__name__}"
+                    yield place, Problem(f"{place}, item {index}", text_)
         else:
             yield place, content
 
@@ -231,8 +247,7 @@ def change_objects(text: str) -> list[Mapping[str, Any]]:
     """
     if not text.strip():
         return []
-    found: Contents[Mapping[str, Any]] = Contents([], [])
-    found.add("the policy", text, _parse_into(DEFAULT_NAMESPACE), set())
+    found = read_text("the policy", text, _parse_into(DEFAULT_NAMESPACE))
     if found.problems:
         raise NoAnswerError("; ".join(map(str, found.problems)))
     return found.objects
@@ -251,7 +266,7 @@ def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, 
     return read(list(manifest_files(paths)), _parse_into(namespace), with_repeated=True)
 
 
-def _parse_into(namespace: str) -> Parse[Mapping[str, Any]]:
+def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     def parse(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         read_required_text(manifest, "kind", "")
         read_required_text(read_mapping(manifest, "metadata", ""), "name", "metadata")

@@ -43,9 +43,18 @@ def selector_of(written: str) -> Selector:
 
 
 def _requirement(match: re.Match[str]) -> Selector:
-    key, operator = match["key"], match["absent"] or match["operator"] or match["set"]
-    excludes = operator in {"!", "!=", "notin"}
-    if operator in {None, "!"}:
-        return lambda labels: (key in labels) is not excludes
-    values = {value.strip() for value in (match["values"] or match["value"]).split(",")}
-    return lambda labels: (labels.get(key) in values) is not excludes
+    key = match["key"]
+    if match["absent"]:
+        return lambda labels: key not in labels
+    if match["set"]:
+        values = {each.strip() for each in match["values"].split(",")}
+        if match["set"] == "in":
+            return lambda labels: labels.get(key) in values
+        return lambda labels: key not in labels or labels[key] not in values
+    if match["operator"] == "!=":
+        value = match["value"]
+        return lambda labels: labels.get(key) != value
+    if match["operator"]:
+        value = match["value"]
+        return lambda labels: labels.get(key) == value
+    return lambda labels: key in labels

@@ -31,7 +31,7 @@ _WORKLOADS: Final = {
 }
 """kubectl's short names."""
 
-API_VERSIONS: Final = {
+_API_VERSIONS: Final = {
     **dict.fromkeys(("Deployment", "StatefulSet", "DaemonSet", "ReplicaSet"), "apps/v1"),
     **dict.fromkeys(("Job", "CronJob"), "batch/v1"),
     **dict.fromkeys(
@@ -181,5 +181,5 @@ def workload_of(asked: NamedBinding) -> WorkloadName | None:
     if not written:
         return None
     wanted = singular(written)
-    kind = next((each for each in API_VERSIONS if each.lower() == wanted), "")
-    return WorkloadName(API_VERSIONS[kind], kind, asked.namespace, rest) if kind else None
+    kind = next((each for each in _API_VERSIONS if each.lower() == wanted), "")
+    return WorkloadName(_API_VERSIONS[kind], kind, asked.namespace, rest) if kind else None

@@ -208,8 +208,11 @@ class Search:
                 self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
 
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
-        fits = all(compatible(edit, change) for edit in edits)
-        if change in edits or not fits or not self._may_use(change):
+        if (
+            change in edits
+            or not self._may_use(change)
+            or not all(compatible(each, change) for each in edits)
+        ):
             return
         together = edits | {change}
         priority = _priority(together, remaining if edits else 0.0)
