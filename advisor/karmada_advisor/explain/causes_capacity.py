@@ -196,10 +196,8 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
     evidence |= {"oldestSummarySeconds": oldest, "decidedAt": str(record.get("at") or "")}
     others = f"; the estimators of {counted(counting, 'other cluster')} counted" if counting else ""
     age = "" if oldest is None else f", the oldest {oldest:g} s old"
-    text = (
-        f"the estimator{'s' if count > 1 else ''} of {shown_} failed ({failed[0]['why']}), so resource summaries counted "
-        f"there{age}{others}"
-    )
+    whose = f"the estimator{'s' if count > 1 else ''} of {shown_}"
+    text = f"{whose} failed ({failed[0]['why']}), so resource summaries counted there{age}{others}"
     yield Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)
 
 

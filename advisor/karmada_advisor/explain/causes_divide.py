@@ -53,10 +53,8 @@ def no_seat(trace: DivideTrace, row: DivisionRow) -> Cause:
 
 
 def _tie(trace: DivideTrace) -> str:
-    return (
-        f"{', '.join(trace.tied)} tied for the last replica; the parity of the template's uid prefers "
-        f"{trace.ties} names, so {trace.tied[0]} got it"
-    )
+    parity = f"the parity of the template's uid prefers {trace.ties} names"
+    return f"{', '.join(trace.tied)} tied for the last replica; {parity}, so {trace.tied[0]} got it"
 
 
 def _fewest(trace: DivideTrace, cluster: str) -> Cause:

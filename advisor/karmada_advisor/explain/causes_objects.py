@@ -75,10 +75,8 @@ def _not_tried_again(situation: Situation) -> Iterator[Cause]:
             )
             yield Cause("PluginRefused", Stage.FILTER, evidence | {"reasons": foreign}, text)
         elif API_REASON in message:
-            text = (
-                "it would be placed now; NoClusterFit has no timer, and a list of APIs is status, whose changes "
-                "enqueue nothing in karmada-scheduler"
-            )
+            apis = "a list of APIs is status, whose changes enqueue nothing in karmada-scheduler"
+            text = f"it would be placed now; NoClusterFit has no timer, and {apis}"
             yield Cause("NotRetried", Stage.TRIGGER, evidence, text)
         return
     if situation.stored.name is StateName.HELD:
@@ -169,10 +167,8 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
         return
     works = situation.first.decision.affinity_name
     if works is not None and names.index(works) < names.index(used):
-        text = (
-            f"the term {works} works again, but the term {used} is in use, and a binding never returns to a term that "
-            "it has left, not even with a WorkloadRebalancer"
-        )
+        never = "a binding never returns to a term that it has left, not even with a WorkloadRebalancer"
+        text = f"the term {works} works again, but the term {used} is in use, and {never}"
         plugin = situation.returned_by
         if plugin:
             yield _proposed(situation, plugin, {"term": works, "inUse": used, "proposedBy": plugin})

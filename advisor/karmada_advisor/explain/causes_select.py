@@ -60,10 +60,9 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     wanted = situation.inputs.binding.spec.replicas
     short_of = [candidate for candidate in basis.attempt.selected if candidate.available < wanted]
     if cycle.placement.is_duplicated and short_of:
-        text = (
-            f"Duplicated never asks how many replicas a cluster can take, so the term {in_use} is used although "
-            f"{short_of[0].name} can take {short_of[0].available}"
-        )
+        never = "Duplicated never asks how many replicas a cluster can take"
+        although = f"{short_of[0].name} can take {short_of[0].available}"
+        text = f"{never}, so the term {in_use} is used although {although}"
         evidence |= {"full": {each.name: each.available for each in short_of}}
         return [Cause("NoCapacityCheck", Stage.POLICY, evidence, text)]
     text = f"{cluster} belongs to the term {own}, and the term {in_use} before it suffices"

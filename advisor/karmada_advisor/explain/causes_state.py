@@ -273,9 +273,7 @@ def of_record(situation: Situation) -> Iterator[Cause]:
         return
     names = ", ".join(inputs.missing)
     flags = " ".join(f"--plugin-dir={each}" for each in inputs.plugin_dirs) or "--plugin-dir=DIR"
-    text = (
-        f"the process decides with {names}, whose code is not here, so nothing was decided again; bring it with {flags} (a "
-        "copy of that folder)"
-    )
+    missing = f"the process decides with {names}, whose code is not here, so nothing was decided again"
+    text = f"{missing}; bring it with {flags} (a copy of that folder)"
     evidence = {"plugins": list(inputs.missing), "flags": flags}
     yield Cause("PluginCodeMissing", Stage.FILTER, evidence, text)

@@ -210,10 +210,9 @@ def _rebalancer(situation: Situation) -> Iterator[Cause]:
     if any(moment > at(requested) for moment in _ready_since(situation.inputs)):
         return
     evidence = {"requested": at(requested), "lastScheduled": at(done), "resolution": "1s"}
-    text = (
-        f"the reschedule requested at {at(requested)} is not newer than the last scheduling at {at(done)} (times have "
-        "whole seconds); create a new WorkloadRebalancer"
-    )
+    asked = f"the reschedule requested at {at(requested)}"
+    last = f"the last scheduling at {at(done)} (times have whole seconds)"
+    text = f"{asked} is not newer than {last}; create a new WorkloadRebalancer"
     yield Cause("RebalancerTooOld", Stage.TRIGGER, evidence, text)
 
 

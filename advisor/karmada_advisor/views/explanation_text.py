@@ -86,10 +86,8 @@ def provenance_text(explanation: Explanation) -> str:
         ago = "" if record.age_seconds is None else f" ({age(record.age_seconds)} ago)"
         event = f", {record.event}" if record.event else ""
         same = {True: "with the same result", False: "with another result", None: "not compared"}
-        shown = (
-            f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{ago}; "
-            f"the steps below are {shown}, {same[record.agrees]}"
-        )
+        recorded = f"recorded {record.at} by {record.process}, {record.schedule_class}{event}{ago}"
+        shown = f"{recorded}; the steps below are {shown}, {same[record.agrees]}"
     elif provenance.no_record:
         shown += f"; no record ({provenance.no_record})"
     if not explanation.schedule:

@@ -129,10 +129,8 @@ def _execution(
         "other's effects; the figures above are computed that way."
     )
     replicas = counted(sum(target.replicas for target in most.before), "replica")
-    yield (
-        "Moves are not surge-safe: Karmada removes the old replicas without waiting for the new ones. "
-        f"Largest: {most.stops:,} of {replicas} of {most}."
-    )
+    removal = "Karmada removes the old replicas without waiting for the new ones"
+    yield f"Moves are not surge-safe: {removal}. Largest: {most.stops:,} of {replicas} of {most}."
     yield from proposal.notes
     if written:
         create = f"kubectl create -f {written[0]}"

@@ -155,10 +155,8 @@ def _interrupted(domain: model.DomainLoss, loss: Loss) -> Iterator[TextBlock]:
     there = sum(found.counts.values()) - apart
     parts = [f"{returning:,} of {there:,} are down until their new copy runs"] if returning > 0 else []
     if times is not None and loss is not Loss.DELETED:
-        parts.append(
-            f"estimated: noticed after {times.noticed} s, evicted from {_time(times.first)} on, the last after "
-            f"{_time(times.last)}"
-        )
+        evicted = f"evicted from {_time(times.first)} on, the last after {_time(times.last)}"
+        parts.append(f"estimated: noticed after {times.noticed} s, {evicted}")
     yield f"~ {domain}: {'; '.join(parts)}"
 
 

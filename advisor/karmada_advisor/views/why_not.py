@@ -196,10 +196,10 @@ def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
     ]
     sections: list[Section] = [[f"{found.cluster}, of {', '.join(counts)}"]]
     if found.groups:
-        rows = [
-            (str(group.count), group.code, group.stage.value, style.fold(group.names, limit=_NAMES))
-            for group in found.groups
-        ]
+        rows = []
+        for group in found.groups:
+            names = style.fold(group.names, limit=_NAMES)
+            rows.append((str(group.count), group.code, group.stage.value, names))
         sections.append([Table(("BINDINGS", "CAUSE", "STEP", "NAMES"), rows, ">")])
     if found.not_looked_at:
         left = counted(found.not_looked_at, "binding was", "bindings were")

@@ -88,11 +88,9 @@ class ObjectSet(Struct, dict=True):
 
     def __post_init__(self) -> None:
         """Make the snapshot without edits."""
-        self.manifests: Mapping[ObjectRef, Manifest] = {
-            **{ref: manifest for ref, (manifest, _) in (*self.clusters.items(), *self.bindings.items())},
-            **self.quotas,
-            **self.policies,
-        }
+        parsed = (*self.clusters.items(), *self.bindings.items())
+        read = {ref: manifest for ref, (manifest, _) in parsed}
+        self.manifests: Mapping[ObjectRef, Manifest] = {**read, **self.quotas, **self.policies}
         self._log = ChangeLog()
         self._unedited = Snapshot.of((cluster for _, cluster in self.clusters.values()), log=self._log)
         self._latest, self._replaced = self._unedited, dict[str, Cluster]()

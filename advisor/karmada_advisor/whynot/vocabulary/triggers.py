@@ -33,9 +33,8 @@ def _resume(context: Context) -> Edit:
     path = ("spec", "suspension", "scheduling")
     manager, at = manager_of(context.objects.manifests[context.objects.ref], *path)
     by = f"{manager} has set it at {at}" if manager else "policies have no such field"
-    return context.on(Side.TRIGGER, context.objects.ref).set(
-        "resume", path, False, f"resume scheduling: spec.suspension.scheduling false in the binding ({by})"
-    )
+    text = f"resume scheduling: spec.suspension.scheduling false in the binding ({by})"
+    return context.on(Side.TRIGGER, context.objects.ref).set("resume", path, False, text)
 
 
 def _scheduler_names(context: Context) -> Iterator[Edit]:
@@ -62,9 +61,8 @@ def reschedule(context: Context) -> Iterator[Edit]:
     if last is None or context.objects.as_new or context.binding.reschedule_triggered:
         return
     when = max(context.objects.now, second_after(last))
-    yield context.on(Side.TRIGGER, context.objects.ref).set(
-        "reschedule", ("spec", "rescheduleTriggeredAt"), format_time(when), "a WorkloadRebalancer"
-    )
+    target, path = context.on(Side.TRIGGER, context.objects.ref), ("spec", "rescheduleTriggeredAt")
+    yield target.set("reschedule", path, format_time(when), "a WorkloadRebalancer")
 
 
 _PREEMPT = "preempt"
