@@ -135,7 +135,7 @@ class Batch:
                 [manifest for manifest in kind if _case_of(manifest) == run.case.namespace]
                 for kind in objects
             )  # type: ignore[assignment]
-            claims = predicted(run.before, run.events, options(self._gates, run.case.namespace))
+            claims = predicted(run.before, run.events, options(self._gates))
             self._judge(run.case, step, claims, mine)
             run.before, run.events = mine, []
 

@@ -18,7 +18,7 @@ def claims_of(case: Case) -> Claims:
     events: list[Event] = [
         event for move in case.setup for event in events_of(move, [_stored(each) for each in move.objects])
     ]
-    return predicted(([], [], []), events, options(GATES, case.namespace))
+    return predicted(([], [], []), events, options(GATES))
 
 
 def _stored(manifest: Manifest) -> Manifest:

@@ -13,7 +13,6 @@ from karmada_advisor.claims.model import (
     Event,
     PolicyDeleted,
     PolicyWritten,
-    TemplateDeleted,
     TemplateWritten,
 )
 from karmada_advisor.claims.policy import read_policy, refusal
@@ -78,8 +77,6 @@ def _concerned(before: DetectorState, after: DetectorState, events: Sequence[Eve
         match event:
             case TemplateWritten(template):
                 found.add(template.key)
-            case TemplateDeleted(key):
-                found.add(key)
             case PolicyWritten() | PolicyDeleted():
                 name = _touched(event)
                 assert isinstance(name, PolicyKey)

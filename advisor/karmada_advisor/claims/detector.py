@@ -18,7 +18,6 @@ from karmada_advisor.claims.model import (
     Event,
     PolicyDeleted,
     PolicyWritten,
-    TemplateDeleted,
     TemplateWritten,
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
@@ -56,7 +55,7 @@ class Detector:
         *,
         templates_last: bool,
     ) -> None:
-        """Start with settled objects: templates without a claim wait for a policy, or for an override policy.
+        """Start with settled objects: templates without a claim wait for a policy.
 
         Args:
             state: The objects; they are changed.
@@ -74,17 +73,11 @@ class Detector:
         self._failed: dict[_QueuedTemplate, None] = {}
         self._failed_policies: dict[PolicyKey, None] = {}
         self._templates_last = templates_last
-        self._waiting: dict[TemplateKey, None] = {}
-        has_overrides = any(policy.overrides for policy in state.policies.values())
-        for key, template in state.templates.items():
-            if template.claim.policy is not None or template.is_ignored:
-                continue
-            best = self.state.best_policy(template) if has_overrides else None
-            if best is not None and best.lacks_overrides(self.options.overrides):
-                # Retried until the override policy, or another one, is there.
-                self._failed[_QueuedTemplate(key, by_karmada=False)] = None
-            else:
-                self._waiting[key] = None
+        self._waiting: dict[TemplateKey, None] = {
+            key: None
+            for key, template in state.templates.items()
+            if template.claim.policy is None and not template.is_ignored
+        }
 
     def react(self, *events: Event) -> None:
         """Make a change, and let the detector settle. Of several, it sees the last state with its first step.
@@ -113,8 +106,6 @@ class Detector:
             case TemplateWritten(template):
                 assert before is None or isinstance(before, Template)
                 self._template_written(template.key, before)
-            case TemplateDeleted(key):
-                self._waiting.pop(key, None)
 
     def _policy_written(self, key: PolicyKey, before: ClaimingPolicy | None) -> None:
         policy = self.state.policies.get(key)
@@ -189,8 +180,6 @@ class Detector:
         policy = self.state.best_policy(template)
         if policy is None:
             self._waiting[item.key] = None
-        elif policy.lacks_overrides(self.options.overrides):
-            self._failed[item] = None
         else:
             self._waiting.pop(item.key, None)
             self._apply(template, policy, item)
@@ -201,11 +190,7 @@ class Detector:
             self._release(template, claimed_by.kind, template.claim.id_of(claimed_by.kind))
         elif policy.deleting:
             self._failed[item] = None
-        elif policy.match(template) is Match.NONE:
-            return
-        elif policy.lacks_overrides(self.options.overrides):
-            self._failed[item] = None
-        else:
+        elif policy.match(template) is not Match.NONE:
             self._apply(template, policy, item)
 
     def _apply(self, template: Template, policy: ClaimingPolicy, item: _QueuedTemplate) -> None:
@@ -277,9 +262,6 @@ class Detector:
         for binding in self.state.bindings_of(policy):
             self._enqueue(binding.template, by_karmada=policy.is_lazy)
         matched = [key for key in self._waiting if policy.match(self.state.templates[key]) is not Match.NONE]
-        if matched and policy.lacks_overrides(self.options.overrides):
-            self._failed_policies[policy.key] = None
-            return
         for key in matched:
             del self._waiting[key]
             self._enqueue(key, by_karmada=policy.is_lazy)

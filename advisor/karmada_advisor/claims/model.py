@@ -26,9 +26,6 @@ class Waits(Enum):
     MATCH = "Match"
     """The policy claims the template, but no longer matches it; the binding stays until one of both is edited."""
 
-    OVERRIDES = "Overrides"
-    """An override policy of ``dependentOverrides`` has to exist."""
-
     CONTROLLER = "Controller"
     """Nothing: another controller, such as that of MultiClusterServices, propagates it, and policies have no say."""
 
@@ -138,13 +135,7 @@ class TemplateWritten(Struct, frozen=True):
     template: Template
 
 
-class TemplateDeleted(Struct, frozen=True):
-    """A template is deleted; its binding is deleted with it."""
-
-    key: TemplateKey
-
-
-Event = PolicyWritten | PolicyDeleted | TemplateWritten | TemplateDeleted
+Event = PolicyWritten | PolicyDeleted | TemplateWritten
 
 
 class DetectorOptions(Struct, frozen=True):
@@ -161,8 +152,6 @@ class DetectorOptions(Struct, frozen=True):
         sizes: By template, ``spec.replicas`` and ``spec.replicaRequirements`` of its binding, as an interpreter would read them.
         customized: apiVersion and kind of the templates whose replicas a ResourceInterpreterCustomization or a webhook of the
             control plane reads: they are not known.
-        overrides: Namespace and name of the existing OverridePolicies, an empty namespace for ClusterOverridePolicies;
-            None if they are not known, then all that policies depend on are assumed to exist.
     """
 
     preemption: bool = False
@@ -172,7 +161,6 @@ class DetectorOptions(Struct, frozen=True):
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] = field(default_factory=dict)
     customized: AbstractSet[tuple[str, str]] = frozenset()
-    overrides: AbstractSet[tuple[str, str]] | None = None
 
     @classmethod
     def of(

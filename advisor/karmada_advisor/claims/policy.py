@@ -7,7 +7,6 @@ pkg/webhook/clusterpropagationpolicy/validating.go, pkg/util/validation/validati
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from functools import cached_property
 from typing import Any, Final
 
@@ -25,7 +24,6 @@ from karmada_scheduler.api.manifest import (
     read_required_text,
     read_text,
     read_text_map,
-    read_texts,
 )
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.structs import Struct
@@ -45,7 +43,6 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
         priority: Higher takes precedence.
         preempts: Whether it takes templates from policies that claim them (``preemption: Always``).
         is_lazy: Whether its changes reach a binding only when the template changes.
-        overrides: Names of the override policies without which it claims nothing (``dependentOverrides``).
         scheduler_name: ``spec.schedulerName``.
         priority_class: The PriorityClass of ``spec.schedulePriority``; empty without one.
         deleting: Whether it is being deleted.
@@ -58,7 +55,6 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
     priority: int
     preempts: bool
     is_lazy: bool
-    overrides: tuple[str, ...]
     scheduler_name: str
     priority_class: str
     deleting: bool
@@ -88,12 +84,6 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
     def is_broad(self) -> bool:
         """Whether no selector has a name or a namespace, so that templates with equal ``selectable`` match alike."""
         return not any(each.name or each.namespace for each in self.selectors)
-
-    def lacks_overrides(self, existing: AbstractSet[tuple[str, str]] | None) -> bool:
-        """Return whether an override policy that it depends on does not exist; ``existing`` as in ``DetectorOptions``."""
-        return existing is not None and any(
-            (self.key.namespace, name) not in existing for name in self.overrides
-        )
 
     def matched(self, templates: Iterable[Sequence[Template]]) -> Iterator[Template]:
         """Yield those of some templates that it matches.
@@ -192,7 +182,6 @@ def read_policy(manifest: Manifest, *, permanent_id: str = "") -> ClaimingPolicy
         priority=read_integer(spec, "priority", "spec", bits=32),
         preempts=read_text(spec, "preemption", "spec") == ALWAYS,
         is_lazy=read_text(spec, "activationPreference", "spec") == LAZY,
-        overrides=read_texts(spec, "dependentOverrides", "spec"),
         scheduler_name=read_text(spec, "schedulerName", "spec"),
         priority_class=read_text(priority, "priorityClassName", "spec.schedulePriority"),
         deleting=metadata.get("deletionTimestamp") is not None,

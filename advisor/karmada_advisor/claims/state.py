@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateDeleted, TemplateWritten
+from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateWritten
 from karmada_advisor.claims.policy import ClaimingPolicy, highest, read_policy
 from karmada_advisor.claims.template import Claim, Template, TemplateKey, read_claim
 from karmada_scheduler.api.binding_spec import BindingKey
@@ -163,9 +163,6 @@ class DetectorState:
                 before = self.templates.get(template.key)
                 self.write_template(template)
                 return before
-            case TemplateDeleted(key):
-                self.delete_template(key)
-                return None
 
     def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
         self._created += 1
@@ -228,15 +225,6 @@ class DetectorState:
         else:
             self._index(self._templates_by_id, template.key, template.claim)
         self.templates[template.key] = template
-        self.version += 1
-
-    def delete_template(self, key: TemplateKey) -> None:
-        """Delete a template and its binding."""
-        template, binding = self.templates.pop(key, None), self.bindings.pop(key.binding, None)
-        if template is not None:
-            self._unindex(self._templates_by_id, key, template.claim)
-        if binding is not None:
-            self._unindex(self._bindings_by_id, binding.key, binding.claim)
         self.version += 1
 
     def write_binding(self, binding: DetectedBinding) -> None:

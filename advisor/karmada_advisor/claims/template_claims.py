@@ -111,32 +111,24 @@ def _id(template: Template | None) -> str:
 
 def _waiting_for(template: Template | None, detector: Detector) -> Waits:
     """Return what the binding of a template waits for."""
-    state = detector.state
-    policy = None if template is None else state.policy_of(template.claim.policy)
     if template is None:
         return Waits.NOTHING
     if template.is_claimed_by_controller:
         return Waits.CONTROLLER
-    binding = state.bindings.get(template.key.binding)
-    if policy is not None and (
-        template.has_long_name or (binding is not None and not binding.is_of(template))
-    ):
-        return Waits.NAME
+    policy = detector.state.policy_of(template.claim.policy)
     if policy is None:
-        best = state.best_policy(template) if template.claim.policy is None else None
-        lacks = (
-            best is not None and not template.is_ignored and best.lacks_overrides(detector.options.overrides)
-        )
-        return Waits.OVERRIDES if lacks else Waits.NOTHING
+        return Waits.NOTHING
+    binding = detector.state.bindings.get(template.key.binding)
+    if template.has_long_name or (binding is not None and not binding.is_of(template)):
+        return Waits.NAME
     if policy.match(template) is Match.NONE:
         return Waits.MATCH
     try:
         spec = detector.spec_of(policy, template, None if binding is None else binding.spec)
     except MissingPriorityClassError:
         return Waits.PRIORITY_CLASS
-    if binding is not None and _is_applied(policy, binding, spec):
-        return Waits.NOTHING
-    return Waits.OVERRIDES if policy.lacks_overrides(detector.options.overrides) else Waits.TEMPLATE_CHANGE
+    is_applied = binding is not None and _is_applied(policy, binding, spec)
+    return Waits.NOTHING if is_applied else Waits.TEMPLATE_CHANGE
 
 
 def _is_applied(policy: ClaimingPolicy, binding: DetectedBinding, spec: Mapping[str, Any]) -> bool:

@@ -28,7 +28,7 @@ from karmada_advisor.claims.template import (
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
 from tests.checks.claims.cases import Move
-from tests.checks.claims.policies import OVERRIDE, PRIORITY_CLASSES
+from tests.checks.claims.policies import PRIORITY_CLASSES
 from tools.manifests import Manifest
 
 _REQUIREMENTS: Final = "replicaRequirements"
@@ -83,14 +83,13 @@ class Ids:
         return found._replace(id=self.name(found.id), cluster_id=self.name(found.cluster_id))
 
 
-def options(gates: Mapping[str, bool], namespace: str) -> DetectorOptions:
+def options(gates: Mapping[str, bool]) -> DetectorOptions:
     """Return how the detector of the check runs."""
     return DetectorOptions(
         preemption=gates.get("PropagationPolicyPreemption", False),
         workload_affinity=gates.get("WorkloadAffinity", False),
         priority_based_scheduling=gates.get("PriorityBasedScheduling", False),
         priority_classes=PRIORITY_CLASSES,
-        overrides=frozenset({(namespace, OVERRIDE), ("", f"claims-check-{OVERRIDE}")}),
     )
 
 

@@ -57,8 +57,7 @@ class PolicyGenerator:
                 "priorityClassName": self._random.choice([*PRIORITY_CLASSES, "missing"]),
             },
             "dependentOverrides": lambda: [
-                choice if kind == "PropagationPolicy" else f"claims-check-{choice}"
-                for choice in (self._random.choice([OVERRIDE, OVERRIDE, "missing"]),)
+                OVERRIDE if kind == "PropagationPolicy" else f"claims-check-{OVERRIDE}"
             ],
         }
         for name, draw in rare.items():

@@ -10,7 +10,6 @@ from karmada_advisor.claims.model import (
     Claims,
     DetectorOptions,
     Event,
-    PolicyDeleted,
     PolicyWritten,
     TemplateClaim,
     TemplateWritten,
@@ -131,10 +130,8 @@ class Cluster:
                     self._policies[name] = dict(event.manifest)
             elif isinstance(event, TemplateWritten):
                 self._templates[event.template.key] = event.template
-            elif isinstance(event, PolicyDeleted):
-                self._policies.pop(event.key, None)
             else:
-                self._templates.pop(event.key, None)
+                self._policies.pop(event.key, None)
         for key, found in result.templates.items():
             self.bindings.pop(found.binding, None)
             if key in self._templates:

@@ -9,9 +9,7 @@ import pytest
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import (
     DetectorOptions,
-    PolicyDeleted,
     PolicyWritten,
-    TemplateDeleted,
     Waits,
 )
 from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
@@ -27,7 +25,6 @@ from tests.unit.claims.objects import (
     cluster_policy,
     deployment,
     goes_to,
-    key_of,
     only,
     policy,
 )
@@ -133,26 +130,6 @@ def test_without_its_priority_class_a_template_is_claimed_and_gets_no_binding() 
     assert (claimed_by(result), goes_to(result), only(result).waits) == ("own", None, Waits.PRIORITY_CLASS)
 
 
-def test_without_the_overrides_it_depends_on_a_policy_claims_nothing() -> None:
-    own = policy("own", dependentOverrides=["images"])
-    shop = Cluster(DetectorOptions(overrides=frozenset()))
-    result = shop.apply(own, deployment())
-    assert (claimed_by(result), goes_to(result), only(result).waits) == (None, None, Waits.OVERRIDES)
-    shop = Cluster(DetectorOptions(overrides=frozenset({(NAMESPACE, "images")})))
-    assert claimed_by(shop.apply(own, deployment())) == "own"
-
-
-def test_when_a_policy_that_lacks_its_overrides_is_deleted_the_next_one_claims() -> None:
-    """A template whose best policy lacks an override policy is retried; it does not wait for a change of its own."""
-    shop = Cluster(DetectorOptions(overrides=frozenset()))
-    first = policy("first", dependentOverrides=["images"], priority=2)
-    shop.apply(first, policy("next"), deployment())
-
-    result = shop.change(PolicyDeleted(key_of(first)))
-
-    assert (claimed_by(result), goes_to(result)) == ("next", "next")
-
-
 def test_a_cluster_scoped_binding_keeps_whether_dependencies_follow() -> None:
     role = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r"}}
     selector = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
@@ -169,13 +146,6 @@ def test_the_webhook_refuses_another_scheduler_name() -> None:
     result = shop.apply(policy("own", schedulerName="mine", to="there"))
     assert "delete the policy and create it again" in result.refusals[0].text
     assert goes_to(result) == "own"
-
-
-def test_a_deleted_template_takes_its_binding_with_it() -> None:
-    shop = Cluster()
-    result = shop.apply(policy("own"), deployment())
-    result = shop.change(TemplateDeleted(only(result).template))
-    assert (claimed_by(result), only(result).binding_after) == (None, None)
 
 
 @pytest.mark.parametrize(

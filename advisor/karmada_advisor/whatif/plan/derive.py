@@ -169,10 +169,6 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
             "with replicas that were not read, so their placement is not judged",
         ),
         (
-            [each for each in claims if each.waits is Waits.OVERRIDES],
-            "waiting for an override policy that does not exist",
-        ),
-        (
             [each for each in claims if each.waits is Waits.CONTROLLER and each.policy_after in written],
             "propagated by another controller, such as that of MultiClusterServices: policies change nothing",
         ),
