@@ -16,12 +16,9 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.loss_inputs import LossInputs
 from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.result import HoldReasons
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.asking import rules
@@ -169,48 +166,3 @@ def test_bindings_that_differ_in_their_uid_only_share_decisions_unless_it_decide
         assert isinstance(decision, Decision)
         assert after == decision.targets
     assert {each.name for targets in found for each in targets} == {"b", "c"}
-
-
-def test_what_too_few_clusters_take_is_decided_once_for_all_numbers_of_replicas(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    clusters = [Cluster.from_manifest(cluster(name).capacity(cpu=10, pods=10).manifest()) for name in "abc"]
-    placed = [
-        made.uid(f"{number:032x}").applied().build()
-        for number in range(1, 4)
-        for made in (
-            binding(f"alone{number}").replicas(number, cpu="1").dynamic_weight().names("a").on(a=number),
-            binding(f"both{number}")
-            .replicas(2 * number, cpu="1")
-            .dynamic_weight()
-            .names("a", "b")
-            .spread("cluster", 2, 2)
-            .on(a=number, b=number),
-            binding(f"static{number}")
-            .replicas(2 * number, cpu="1")
-            .static_weights(a=1, b=1)
-            .names("a", "b")
-            .spread("cluster", 2, 2)
-            .on(a=number, b=number),
-        )
-    ]
-    asked: Counter[str] = Counter()
-    decide = DryRun.decide
-
-    def counting(self: DryRun, each: Binding, snapshot: Snapshot) -> Decision | HoldReasons:
-        asked[each.key.name.removesuffix("-deployment").rstrip("123")] += 1
-        return decide(self, each, snapshot)
-
-    with monkeypatch.context() as patched:
-        patched.setattr(DryRun, "decide", counting)
-        domains = failure_domains(clusters, ["cluster"]).domains
-        made = _losses((clusters, placed), domains)
-    effects = Counter(each.classified.effect for each in made.tallies[Loss.GONE][0].pairs)
-    assert effects == {LossClass.UNPLACED: 3, LossClass.STUCK: 3, LossClass.MOVES: 3}
-    cases = (
-        (made, (clusters, placed), loss, number, domain)
-        for loss in Loss
-        for number, domain in enumerate(domains)
-    )
-    _compare(cases)
-    assert (asked["alone"], asked["both"], asked["static"]) == (1, 2, 6)

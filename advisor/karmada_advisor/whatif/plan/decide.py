@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
@@ -14,15 +14,11 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
-from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
-from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY
 
 Progress = Callable[[int, int], None]
 """Receives how many decisions are made, of how many."""
-
-_DEFAULT: Final = IN_TREE.keys() | MANDATORY.keys()
 
 
 def no_progress(_done: int, _total: int) -> None:
@@ -179,14 +175,6 @@ class PlanSide:
         """Return whether any of some clusters passes the filters for a binding; True if that is not known."""
         found = self.passing(binding)
         return found is None or any(name in names for rows in found for name in rows)
-
-    def decides_by_default(self, binding: Binding) -> bool:
-        """Return whether all that decides about a binding are in-tree plugins."""
-        rules = self.rules.of(binding)
-        framework = None if rules is None else rules.frameworks.of(binding)
-        if framework is None or framework.extenders:
-            return False
-        return all(each.name in _DEFAULT for point in Point for each in framework.plugins.at(point))
 
     def passing(self, binding: Binding) -> tuple[Mapping[str, int], ...] | None:
         """Return the clusters that pass the filters for a binding that is on none, per affinity term.

@@ -10,16 +10,14 @@ from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
-from karmada_advisor.whatif.survive.classify import Evicted, FailedBy, Targets
+from karmada_advisor.whatif.survive.classify import Evicted, Targets
 from karmada_advisor.whatif.survive.loss import LeftBehind, Loss, admits, masked, on
 from karmada_advisor.whatif.survive.loss_decision import (
     LossDecision,
     SharedDecisions,
     decided,
     question,
-    question_of_filters,
     settled,
-    too_few_fit,
 )
 from karmada_advisor.whatif.survive.sweep import Sweeps, sweeps_of
 from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
@@ -71,11 +69,7 @@ class LossDecisions(Struct, dict=True):
     def binding(self) -> Binding:
         """The binding after the decision that is due without any loss; as it is stored if none is, or it fails."""
         stored = self.stored
-        if (
-            not self.may_be_asked
-            or self._takes_every_cluster
-            or self.side.type_of(stored) is ScheduleType.AVOID
-        ):
+        if not self.may_be_asked or self.side.type_of(stored) is ScheduleType.AVOID:
             return stored
         found = self._standing[0]
         if found is None or found.targets is None or (found.error is not None and found.targets):
@@ -88,7 +82,7 @@ class LossDecisions(Struct, dict=True):
         """Drop what only further decisions need."""
         self._own.clear()
         self.shared = SharedDecisions()
-        for name in ("sweeps", "_standing", "_passing", "_question", "_takes_every_cluster"):
+        for name in ("sweeps", "_standing", "_passing", "_question"):
             self.__dict__.pop(name, None)
 
     @property
@@ -171,8 +165,6 @@ class LossDecisions(Struct, dict=True):
         """Return what becomes of the binding when some clusters are lost."""
         left = self.left(lost, loss)
         if left.decides:
-            if self._takes_every_cluster and left.binding.spec.clusters:
-                return self.made(left, LossDecision(left.binding.spec.clusters), loss)
             return self.made(left, self._decide(left, self._masks(lost, left, loss)), loss)
         # Of what leaves no cluster, only another choice of regions moves it.
         if not left.is_evicted and self.sweeps is not None and len(lost) > len(left.present):
@@ -251,44 +243,14 @@ class LossDecisions(Struct, dict=True):
             found = self._evictable[taints] = bool(taints) and is_evictable(self.binding, taints)
         return found
 
-    @cached_property
-    def _takes_every_cluster(self) -> bool:
-        """Whether it is on every cluster that passes, so that a decision leaves it where it is, also after a loss."""
-        spec = self.stored.spec
-        placement = spec.placement
-        return (
-            placement is not None
-            and placement.is_duplicated
-            and not placement.spread_constraints
-            and not placement.cluster_affinities
-            and not spec.graceful_eviction_tasks
-            and question(self.stored) is not None
-            and bool(spec.clusters)
-            and all(each.replicas == spec.replicas for each in spec.clusters)
-            and (passing := self.side.passing(self.stored)) is not None
-            and spec.target_names == frozenset().union(*passing)
-            and self.side.decides_by_default(self.stored)
-        )
-
     def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
         known = self._own if self._question is None else self.shared.decided
         key = (self._question, left.present if left.is_evicted else frozenset(), masks)
         found = known.get(key)
         if found is None:
-            found = known[key] = self._made(left.binding, masks)
+            asked = masked(left.binding, masks) if masks else left.binding
+            found = known[key] = decided(self.side.decision(asked), left.binding.spec.clusters)
         return found
-
-    def _made(self, evicted: Binding, masks: frozenset[str]) -> LossDecision:
-        asked = masked(evicted, masks) if masks else evicted
-        refused = self.shared.refused
-        known = refused.get(question_of_filters(asked)) if refused and self._question is not None else None
-        if known is not None:
-            return known if known.failed_by is FailedBy.FIT else known._replace(after=evicted.spec.clusters)
-        found = self.side.decision(asked)
-        made = decided(found, evicted.spec.clusters)
-        if found is not None and self._question is not None and too_few_fit(asked, found):
-            refused[question_of_filters(asked)] = made
-        return made
 
     @cached_property
     def _question(self) -> int | None:

@@ -9,12 +9,9 @@ from typing import Final, NamedTuple
 from karmada_advisor.whatif.survive.classify import FailedBy, Targets
 from karmada_advisor.whatif.survive.sweep import Sweeps
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
 from karmada_scheduler.core.algorithms import webster
-from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.diagnosis import (
     FitError,
@@ -84,45 +81,11 @@ class SharedDecisions(Struct):
         questions: A number for each question, as hashing a question takes long.
         standing: Decisions without any loss, and what they tell about sweeps.
         decided: Decisions after losses.
-        refused: Those of them that fail because too few clusters fit; they are shared by bindings that ask for other replicas.
     """
 
     questions: dict[Hashable, int] = field(default_factory=dict)
     standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
     decided: dict[Hashable, LossDecision] = field(default_factory=dict)
-    refused: dict[Hashable, LossDecision] = field(default_factory=dict)
-
-
-def too_few_fit(binding: Binding, found: Decision) -> bool:
-    """Return whether a decision fails because fewer clusters fit than there have to be: no matter for how many replicas."""
-    placement = binding.spec.placement
-    if placement is None or placement.cluster_affinities or len(found.attempts) != 1:
-        return False
-    if isinstance(found.error, FitError):
-        return True
-    constraint = last_constraint(placement, SPREAD_BY_CLUSTER)
-    return (
-        found.error is not None
-        and failed_by(found.error) is FailedBy.RULE
-        and constraint is not None
-        and not ignores_spread(placement)
-        and last_constraint(placement, SPREAD_BY_REGION) is None
-        and len(found.attempts[0].candidates) < constraint.min_groups
-    )
-
-
-def question_of_filters(binding: Binding) -> Hashable:
-    """Return what the filters of a binding with a ``question`` depend on, and what is written if all refuse."""
-    spec = binding.spec
-    return (
-        spec.scheduler_name,
-        spec.placement,
-        spec.target_names,
-        spec.graceful_eviction_tasks,
-        spec.resource.api_version,
-        spec.resource.kind,
-        binding.status.scheduler_observing_affinity_name,
-    )
 
 
 def question(binding: Binding) -> Hashable | None:
