@@ -28,7 +28,7 @@ from karmada_advisor.whatif.placement_tests.report_model import (
 from karmada_advisor.whatif.placement_tests.running import CaseRunner
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, scenario_of
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
 

@@ -19,8 +19,7 @@ import pytest
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import TemplateWritten
 from karmada_advisor.claims.template import read_template
-from karmada_advisor.whatif.placement_tests.case_state import CaseState
-from karmada_advisor.whatif.placement_tests.changes import make_changes
+from karmada_advisor.whatif.placement_tests.case_state import CaseState, make_changes
 from karmada_advisor.whatif.placement_tests.checking import refused
 from karmada_advisor.whatif.placement_tests.model import (
     FilePlace,
@@ -30,13 +29,18 @@ from karmada_advisor.whatif.placement_tests.model import (
     ScenarioScheduler,
 )
 from karmada_advisor.whatif.placement_tests.running import CaseTries
-from karmada_advisor.whatif.placement_tests.scenario import CaseClock, Scenario, objects_of, schedulers_named
-from karmada_advisor.whatif.placement_tests.uids import NONE_ODD, UIDS
+from karmada_advisor.whatif.placement_tests.scenario import (
+    NONE_ODD,
+    UIDS,
+    CaseClock,
+    Scenario,
+    objects_of,
+    schedulers_named,
+)
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.inputs import PlanInputs, known_of
-from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
 from karmada_advisor.whatif.plan.result import binding_plan, make_plan
-from karmada_advisor.whatif.plan.stored import ChangeError
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun

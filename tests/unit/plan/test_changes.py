@@ -9,9 +9,8 @@ import pytest
 
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
-from karmada_advisor.whatif.plan.fingerprint import fingerprint
-from karmada_advisor.whatif.plan.objects import PlanObjects
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.fleet_rules import fingerprint
+from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.fleet import policy

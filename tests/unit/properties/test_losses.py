@@ -21,8 +21,7 @@ from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, Failu
 from karmada_advisor.whatif.survive.edited import changes
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, failing, figures_in
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.pairs import decide_pairs
 from karmada_advisor.whatif.survive.report import survival_report

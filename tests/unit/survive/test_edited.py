@@ -12,8 +12,7 @@ from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import CLUSTER, failure_domains
 from karmada_advisor.whatif.survive.edited import EditedFleet, FleetEditor, PairFigures, changes, figures
 from karmada_advisor.whatif.survive.engine import Losses
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side

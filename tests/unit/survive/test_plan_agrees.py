@@ -13,8 +13,7 @@ from karmada_advisor.whatif.plan.objects import PlanObjects
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_advisor.whatif.survive.domains import failure_domains
 from karmada_advisor.whatif.survive.engine import Losses
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from tests.unit.plan.asking import rules

@@ -13,9 +13,7 @@ from karmada_advisor.whatif.survive.classify import Classified, LossClass, Pair,
 from karmada_advisor.whatif.survive.coupled import CoupledLosses
 from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.whatif.survive.engine import Losses
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
-from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
+from karmada_advisor.whatif.survive.loss import NO_POLICIES, Loss, LossInputs, LossTaints
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.decision import Decision

@@ -19,12 +19,10 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, counts_copies, wanted
 from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
-from karmada_advisor.whatif.survive.edited import FleetEditor
+from karmada_advisor.whatif.survive.edited import FleetEditor, LossSearch
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
-from karmada_advisor.whatif.survive.loss_search import LossSearch
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.whatif.survive.report_steps import finished
 from karmada_advisor.whynot.scheduled import SimulatedScheduler

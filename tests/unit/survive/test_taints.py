@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.whatif.survive.taints import taints_by_policies
+from karmada_advisor.whatif.survive.loss import taints_by_policies
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.testing import cluster
 from tests import commands

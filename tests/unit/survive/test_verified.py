@@ -11,8 +11,7 @@ from karmada_advisor.whatif.survive.domains import CLUSTER, REGION, failure_doma
 from karmada_advisor.whatif.survive.edited import FleetEditor
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.whatif.survive.report_steps import finished
 from karmada_advisor.whynot.scheduled import SimulatedScheduler

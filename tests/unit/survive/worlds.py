@@ -15,9 +15,8 @@ from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import same
 from karmada_advisor.whatif.survive.classify import Classified, Evicted, FailedBy, classified
-from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss import NO_POLICIES, Loss, LossTaints
 from karmada_advisor.whatif.survive.loss_decision import failed_by
-from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION

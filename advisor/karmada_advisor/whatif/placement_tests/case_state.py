@@ -1,19 +1,28 @@
-"""The objects of a case after each step, decided by the rules of one scheduler."""
+"""The objects of a case after each step, decided by the rules of one scheduler.
+
+The words of ``given`` and ``then`` are edits of ``plan.change.Draft``, as the flags of ``plan`` are.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final
 
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.state.stored import part
-from karmada_advisor.whatif.placement_tests.changes import make_changes
 from karmada_advisor.whatif.placement_tests.model import ScenarioChange, WorkloadSize
-from karmada_advisor.whatif.placement_tests.scenario import START, Scenario
-from karmada_advisor.whatif.placement_tests.uids import OddTemplates, with_uids
+from karmada_advisor.whatif.placement_tests.scenario import START, OddTemplates, Scenario, with_uids
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, known_after
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key, unversioned
-from karmada_advisor.whatif.plan.stored import with_id
+from karmada_advisor.whatif.plan.objects import (
+    ChangeError,
+    Manifest,
+    PlanObjects,
+    object_name,
+    resource_key,
+    unversioned,
+    with_id,
+)
 from karmada_advisor.whatif.plan.what_if import WhatIf, WrittenChange
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.structs import Struct, field, replace
@@ -141,3 +150,44 @@ class CaseState(Struct):
         )
         self.last = self.what_if.step(scenario.clock.at)
         self.objects, self.known = self.last.objects, self.last.known
+
+
+_WORDS: Final[Mapping[str, Callable[[Draft, ScenarioChange], None]]] = {
+    "apply": lambda draft, each: draft.put(each.value),
+    "edit": lambda draft, each: draft.edit(*object_name(each.subject, "edit"), each.value),
+    "delete": lambda draft, each: draft.delete(*object_name(each.subject, "delete")),
+    "add": lambda draft, each: draft.add(each.subject, each.value),
+    "without": lambda draft, each: draft.without(each.subject),
+    "cordon": lambda draft, each: draft.cordon(each.subject),
+    "uncordon": lambda draft, each: draft.uncordon(each.subject),
+    "ready": lambda draft, each: draft.ready(each.subject, is_ready=each.value),
+    "taint": lambda draft, each: draft.taint(each.subject, each.value),
+    "label": lambda draft, each: draft.label(each.subject, each.value),
+    "room": lambda draft, each: draft.room(each.subject, each.value),
+    "scale": lambda draft, each: draft.scale(each.subject, each.value),
+    "rebalance": lambda draft, each: draft.rebalance(each.subject),
+    "at": lambda _draft, _each: None,
+}
+"""By word, the edit. ``at`` sets the clock of the state."""
+
+
+def make_change(draft: Draft, change: ScenarioChange) -> None:
+    """Make one change.
+
+    Raises:
+        ChangeError: It cannot be made.
+    """
+    try:
+        _WORDS[change.word](draft, change)
+    except ChangeError as problem:
+        raise ChangeError(str(problem).removeprefix("--").replace(" (--", " (")) from problem
+
+
+def make_changes(draft: Draft, changes: Iterable[ScenarioChange]) -> None:
+    """Make changes in their order.
+
+    Raises:
+        ChangeError: One cannot be made.
+    """
+    for each in changes:
+        make_change(draft, each)

@@ -10,7 +10,7 @@ from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
-from karmada_advisor.whatif.placement_tests.changes import make_change
+from karmada_advisor.whatif.placement_tests.case_state import make_change
 from karmada_advisor.whatif.placement_tests.expectations import OF_STEPS
 from karmada_advisor.whatif.placement_tests.model import (
     Expectation,
@@ -22,8 +22,13 @@ from karmada_advisor.whatif.placement_tests.model import (
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, objects_of
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, unversioned
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.objects import (
+    ChangeError,
+    Manifest,
+    PlanObjects,
+    UnversionedTemplateKey,
+    unversioned,
+)
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import PolicyKey
 

@@ -11,8 +11,7 @@ from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import text_of
 from karmada_advisor.whatif.placement_tests.case_files import CaseReader
 from karmada_advisor.whatif.placement_tests.checking import problems_of
-from karmada_advisor.whatif.placement_tests.fleet_in_short import cluster_of
-from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
+from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests, cluster_of
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.model import (
     API_VERSION,

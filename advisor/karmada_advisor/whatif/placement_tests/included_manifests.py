@@ -1,4 +1,4 @@
-"""The manifests that a file of placement tests has in place, and those of the files that it names."""
+"""The manifests that a file of placement tests has in place or in short, and those of the files that it names."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.files import manifest_files, read_changes
+from karmada_advisor.fleet.files import CLUSTER_API_VERSION, manifest_files, read_changes
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile, identity_of, place_in_file
 from karmada_advisor.whatif.placement_tests.model import Manifest
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
+from karmada_advisor.whatif.placement_tests.schema import keys_of
+from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
+from karmada_scheduler.api import quantity
+from karmada_scheduler.api.cluster import KIND
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config.yaml_places import YamlPath
 
 _IN_PLACE: Final = "line "
@@ -83,3 +88,106 @@ class IncludedManifests:
                 self._in.problem(path, f"{shown} is in {first} and in {origin}")
                 continue
             yield each
+
+
+AMPLE: Final = {"cpu": "100k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "1M"}
+"""What a cluster has free of what its ``room`` does not name."""
+
+_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+
+
+def cluster_of(
+    located: LocatedFile, path: YamlPath, name: str, value: Any, served: Iterable[tuple[str, str]]
+) -> Manifest | None:
+    """Return a Cluster; None if something is wrong with its description.
+
+    Args:
+        located: The file.
+        path: Where the description is.
+        name: The name of the cluster.
+        value: The description; empty for a cluster without properties.
+        served: apiVersion and kind of what it serves unless it says otherwise.
+    """
+    before = len(located.problems)
+    found = {} if value is None else located.mapping(path, value, keys_of("FleetCluster"))
+    spec: dict[str, Any] = {"syncMode": "Push"}
+    for field in ("region", "provider"):
+        if field in found and located.typed((*path, field), found[field], str):
+            spec[field] = found[field]
+    if "zones" in found:
+        spec["zones"] = [text for _, text in located.texts((*path, "zones"), found["zones"])]
+    labels = located.mapping((*path, "labels"), found.get("labels", {}))
+    for key, text in labels.items():
+        located.typed((*path, "labels", key), text, str)
+    taints = [_taint(located, at, text) for at, text in located.texts((*path, "taints"), found.get("taints"))]
+    is_ready = found.get("ready", True)
+    located.typed((*path, "ready"), is_ready, bool)
+    if not is_ready:
+        taints.append({"key": NOT_READY, "effect": "NoSchedule"})
+    spec["taints"] = taints
+    status = {
+        "apiEnablements": _apis(located, (*path, "apis"), found.get("apis"), served),
+        "conditions": [
+            {"type": "Ready", "status": "True" if is_ready else "False"},
+            {"type": "CompleteAPIEnablements", "status": "True"},
+        ],
+        "resourceSummary": {
+            "allocatable": {**AMPLE, **_free_amounts(located, (*path, "room"), found.get("room"))}
+        },
+    }
+    metadata = {"name": name, "uid": name, "generation": 1, "labels": labels}
+    manifest = {
+        "apiVersion": CLUSTER_API_VERSION,
+        "kind": KIND,
+        "metadata": metadata,
+        "spec": spec,
+        "status": status,
+    }
+    return None if len(located.problems) > before else manifest
+
+
+def _taint(located: LocatedFile, path: YamlPath, written: str) -> dict[str, str]:
+    left, _, effect = written.rpartition(":")
+    key, _, value = left.partition("=")
+    if not key or effect not in _EFFECTS:
+        expected = f"key=value:Effect with one of {', '.join(_EFFECTS)}"
+        located.problem(path, f"taints: expected {expected}, got {written}")
+    fields = {"key": key, "value": value, "effect": effect}
+    return {name: text for name, text in fields.items() if text}
+
+
+def _free_amounts(located: LocatedFile, path: YamlPath, value: Any) -> dict[str, str]:
+    if value is None:
+        return {}
+    found = {}
+    for resource, amount in located.mapping(path, value).items():
+        if type(amount) not in {str, int, float}:
+            located.problem((*path, resource), f"{resource}: expected an amount such as 40 or 100Gi")
+            continue
+        try:
+            quantity.read(str(amount), resource)
+        except ManifestError as problem:
+            located.problem((*path, resource), f"room: {problem}")
+        found[resource] = str(amount)
+    return found
+
+
+def _apis(
+    located: LocatedFile, path: YamlPath, value: Any, served: Iterable[tuple[str, str]]
+) -> list[dict[str, Any]]:
+    kinds: dict[str, list[str]] = {}
+    if value is None:
+        for version, kind in served:
+            kinds.setdefault(version, []).append(kind)
+    for at, text in located.texts(path, value):
+        version, _, kind = text.rpartition("/")
+        if not version or not kind:
+            located.problem(at, f"apis: expected one such as apps/v1/Deployment or v1/ConfigMap, got {text}")
+        kinds.setdefault(version, []).append(kind)
+    return [
+        {
+            "groupVersion": version,
+            "resources": [{"name": f"{kind.lower()}s", "kind": kind} for kind in sorted(set(each))],
+        }
+        for version, each in kinds.items()
+    ]

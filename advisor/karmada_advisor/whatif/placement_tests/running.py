@@ -16,11 +16,15 @@ from karmada_advisor.whatif.placement_tests.report_model import (
     CaseResult,
     ExpectationFailure,
 )
-from karmada_advisor.whatif.placement_tests.scenario import Scenario
-from karmada_advisor.whatif.placement_tests.uids import NONE_ODD, OddTemplates, combined, decided_by_uid
+from karmada_advisor.whatif.placement_tests.scenario import (
+    NONE_ODD,
+    OddTemplates,
+    Scenario,
+    combined,
+    decided_by_uid,
+)
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey
 from karmada_scheduler.api.manifest import ManifestError
 
 

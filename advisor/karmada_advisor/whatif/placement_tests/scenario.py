@@ -1,10 +1,14 @@
-"""What all cases of a file share: the objects of the file, the rules, and the clock."""
+"""What all cases of a file share: the objects of the file, the rules, the clock, and uids.
+
+A template in Git has no uid, and ties between clusters go by its parity.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
+from itertools import combinations
 from pathlib import Path
 from typing import Final
 
@@ -16,20 +20,30 @@ from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part, policy_key, text_of
 from karmada_advisor.whatif.placement_tests.model import PlacementTestFile, ScenarioChange
-from karmada_advisor.whatif.placement_tests.uids import OddTemplates, with_uids
 from karmada_advisor.whatif.plan.inputs import Known, known_of
 from karmada_advisor.whatif.plan.lint import lint_clusters, lint_written
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key, template_key
-from karmada_advisor.whatif.plan.stored import with_defaults, with_id
+from karmada_advisor.whatif.plan.objects import (
+    Manifest,
+    PlanObjects,
+    UnversionedTemplateKey,
+    resource_key,
+    template_key,
+    with_defaults,
+    with_id,
+)
+from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.algorithms.webster import prefers_descending_names
+from karmada_scheduler.core.assign_replicas import assign_replicas
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct, field, replace
 
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 """When a case begins, unless ``at`` sets the clock; each step is a minute later."""
@@ -192,3 +206,78 @@ def schedulers_named(names: Iterable[str]) -> Schedulers:
 def names_of_policies(objects: PlanObjects) -> list[str]:
     """Return how expectations name policies: ``KIND/[NS/]NAME``."""
     return ["/".join(filter(None, policy_key(each))) for each in (objects.policies or {}).values()]
+
+
+OddTemplates = frozenset[UnversionedTemplateKey]
+"""The templates without a uid that get an odd one; the others get an even one."""
+
+NONE_ODD: Final[OddTemplates] = frozenset()
+MOST_COMBINED: Final = 4
+"""Up to so many templates that depend on each other are tried with each combination of uids."""
+
+_CANDIDATES: Final = ("none-0", "none-1")
+UIDS: Final = tuple(
+    next(each for each in _CANDIDATES if prefers_descending_names(each) is descending)
+    for descending in (False, True)
+)
+"""One uid of each parity: ties go to the earlier name with the first, to the later name with the second."""
+
+
+def with_uids(objects: PlanObjects, odd: OddTemplates) -> PlanObjects:
+    """Return the objects with a uid in each template."""
+    found = objects.copy()
+    for key, each in found.templates.items():
+        if not text_of(each, "metadata", "uid"):
+            uid = UIDS[key in odd]
+            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
+    return found
+
+
+def decided_by_uid(step: WrittenChange, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
+    """Yield the templates without a uid of their own whose uid decides where a replica goes."""
+    for decision in step.decisions:
+        binding = step.known.bindings.get(decision.key)
+        uid = "" if binding is None else binding.spec.resource.uid
+        if uid in UIDS and (
+            rules.frameworks.has_own_plugins or _depends_on_uid(decision, UIDS[1 - UIDS.index(uid)])
+        ):
+            yield resource_key(step.objects.bindings[decision.key])
+
+
+def _depends_on_uid(decision: Decision, other: str) -> bool:
+    """Return whether the workload would get other replicas if ``other`` was its uid.
+
+    The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
+    is made again for each run of the algorithm; plugins of one's own are not asked.
+    """
+    return any(_differs(each, other) for each in decision.attempts)
+
+
+def _differs(attempt: TermAttempt, other: str) -> bool:
+    cycle = attempt.cycle
+    if cycle is None or attempt.error is not None:
+        return False
+    spec = cycle.binding.spec
+    resource = spec.resource._replace(uid=other)
+    twin = replace(cycle, binding=replace(cycle.binding, spec=replace(spec, resource=resource)))
+    return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
+
+
+def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:
+    """Yield which of the templates get an odd uid in each try, none of them first.
+
+    Args:
+        dependent: The templates whose uid decides something.
+        is_coupled: Whether the decision about one may change that about another. If not, one try has both
+            parities of all of them.
+    """
+    names = sorted(dependent)
+    yield NONE_ODD
+    if not is_coupled or len(names) == 1:
+        sizes = range(len(names), len(names) + 1)
+    elif len(names) <= MOST_COMBINED:
+        sizes = range(1, len(names) + 1)
+    else:
+        sizes = range(1, len(names) + 1, len(names) - 1)  # each alone, and all of them
+    for size in sizes if names else ():
+        yield from map(frozenset, combinations(names, size))

@@ -13,12 +13,15 @@ from karmada_advisor.state.stored import part, text_of
 from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
 from karmada_advisor.whatif.plan.differences import changed_fields
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, resource_key
-from karmada_advisor.whatif.plan.stored import (
+from karmada_advisor.whatif.plan.objects import (
     ChangeError,
+    Manifest,
+    PlanObjects,
+    UnversionedTemplateKey,
     merged,
     next_generation,
     patched,
+    resource_key,
     with_defaults,
     with_id,
 )

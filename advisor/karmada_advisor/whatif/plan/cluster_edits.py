@@ -10,8 +10,7 @@ from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.copies import required_on
 from karmada_advisor.state.stored import integer_at, mappings, part, value_at
 from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
-from karmada_advisor.whatif.plan.objects import Manifest
-from karmada_advisor.whatif.plan.stored import ChangeError, next_generation
+from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, next_generation
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError

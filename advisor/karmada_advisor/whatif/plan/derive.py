@@ -22,8 +22,7 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.stored import mappings, part, policy_key, text_of, value_at
 from karmada_advisor.whatif.plan.model import ClaimChange
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, PlanObjects, resource_key
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey

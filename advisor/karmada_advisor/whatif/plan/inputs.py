@@ -13,8 +13,7 @@ from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.derive import DETECTOR
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
-from karmada_advisor.whatif.plan.stored import ChangeError
+from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, PlanObjects
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError

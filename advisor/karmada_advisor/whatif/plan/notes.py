@@ -1,4 +1,8 @@
-"""What the reader of a plan should know besides."""
+"""What the reader of a plan should know besides, also of copies that its decisions do not name.
+
+Source: karmada v1.18.2 pkg/dependenciesdistributor/dependencies_distributor.go;
+pkg/controllers/execution/execution_controller.go (preserveResourcesOnDeletion).
+"""
 
 from __future__ import annotations
 
@@ -7,16 +11,18 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.state.copies import PRESERVED, requirers
+from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.whatif.plan import deletions
-from karmada_advisor.whatif.plan.attached import attached_notes
 from karmada_advisor.whatif.plan.capacity_model import Capacity
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
 from karmada_advisor.whatif.plan.decide import HeldMove
-from karmada_advisor.whatif.plan.effects import Comparison, replicas
+from karmada_advisor.whatif.plan.deletions import deleted_clusters
+from karmada_advisor.whatif.plan.effects import Comparison, left, replicas, targets
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 
 
 def _when_lost(what_if: WhatIf) -> Iterator[str]:
@@ -156,3 +162,49 @@ def _time(seconds: float) -> str:
     if not hours:
         return f"{minutes} min"
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+
+
+def attached_notes(what_if: WhatIf) -> Iterator[str]:
+    """Yield which copies start, end, or stay without Karmada, beyond those that decisions name.
+
+    Args:
+        what_if: After ``decide``.
+    """
+    placed = {str(BindingEntry(*key)): each for key, each in what_if.comparisons.items()}
+    deleted = deleted_clusters(what_if.changed_clusters)
+    for key, each in what_if.comparisons.items():
+        if each.preserves and (leaving := left(each.before, each.after)):
+            shown = ", ".join(map(str, targets(leaving)))
+            yield f"{BindingEntry(*key)} leaves {shown}, where it goes on running, unmanaged ({PRESERVED})"
+        if each.new is not None and (found := requirers(what_if.manifest_of(key))):
+            yield from _of_follower(key, each, found, placed, deleted)
+
+
+def _of_follower(
+    key: BindingKey,
+    own: Comparison,
+    found: Mapping[str, Mapping[str, int]],
+    placed: Mapping[str, Comparison],
+    deleted: list[str],
+) -> Iterator[str]:
+    """Yield which copies of a binding start and end because those that require it move.
+
+    Args:
+        key: The binding.
+        own: The same on both sides.
+        found: The bindings that require it, with their clusters.
+        placed: All bindings by ``NAMESPACE/NAME``.
+        deleted: The deleted clusters.
+    """
+    moved = {target.name for target in (*own.before, *own.after)}
+    before = {name for clusters in found.values() for name in clusters} - moved
+    after: set[str] = set()
+    for requirer, clusters in found.items():
+        after |= {target.name for target in placed[requirer].after} if requirer in placed else {*clusters}
+    after -= moved | {*deleted}
+    for names, text in ((before - after, "ends"), (after - before, "starts")):
+        if names:
+            where = ", ".join(sorted(names))
+            yield f"the copy of {BindingEntry(*key)} on {where} {text}: it follows {', '.join(found)}"
+    if all(requirer in placed and placed[requirer].new is None for requirer in found):
+        yield f"nothing requires {BindingEntry(*key)} any more: unless it has clusters of its own, Karmada leaves it behind"

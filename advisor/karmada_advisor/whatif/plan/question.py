@@ -10,8 +10,7 @@ from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.stored import text_of
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.objects import Manifest, group_of
-from karmada_advisor.whatif.plan.stored import ChangeError, object_name
+from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, group_of, object_name
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.structs import Struct

@@ -17,7 +17,7 @@ from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.effects import Comparison, Shift, cannot_start, out_of_service, targets
-from karmada_advisor.whatif.plan.fingerprint import SHOWN, fingerprint
+from karmada_advisor.whatif.plan.fleet_rules import SHOWN, fingerprint
 from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.lint import lint
 from karmada_advisor.whatif.plan.load import loads_after

@@ -10,8 +10,14 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.stored import mappings, part, text_of, value_at
 from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
-from karmada_advisor.whatif.plan.objects import Manifest, UnversionedTemplateKey, group_of, resource_key
-from karmada_advisor.whatif.plan.stored import ChangeError, next_generation
+from karmada_advisor.whatif.plan.objects import (
+    ChangeError,
+    Manifest,
+    UnversionedTemplateKey,
+    group_of,
+    next_generation,
+    resource_key,
+)
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError, format_time, read_time, second_after
 

@@ -11,7 +11,7 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
 from karmada_advisor.whatif.plan.decide import PlanSide, no_progress
 from karmada_advisor.whatif.plan.effects import differences
-from karmada_advisor.whatif.plan.fingerprint import SHOWN
+from karmada_advisor.whatif.plan.fleet_rules import SHOWN
 from karmada_advisor.whatif.rebalance.candidates import Inputs
 from karmada_advisor.whatif.rebalance.model import (
     BindingMove,

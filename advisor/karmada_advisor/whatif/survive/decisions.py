@@ -11,7 +11,7 @@ from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
 from karmada_advisor.whatif.survive.classify import Evicted, Targets
-from karmada_advisor.whatif.survive.loss import LeftBehind, Loss, admits, masked, on
+from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked, on
 from karmada_advisor.whatif.survive.loss_decision import (
     LossDecision,
     SharedDecisions,
@@ -20,7 +20,6 @@ from karmada_advisor.whatif.survive.loss_decision import (
     settled,
 )
 from karmada_advisor.whatif.survive.sweep import Sweeps, sweeps_of
-from karmada_advisor.whatif.survive.taints import NO_POLICIES, LossTaints
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType

@@ -22,9 +22,8 @@ from karmada_advisor.whatif.survive.classify import (
 )
 from karmada_advisor.whatif.survive.coupled import CoupledLosses
 from karmada_advisor.whatif.survive.decisions import LossDecisions
-from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs, never
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs, never
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace

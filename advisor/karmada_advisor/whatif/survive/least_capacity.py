@@ -14,8 +14,7 @@ from karmada_advisor.whatif.plan.load import CPU, requests
 from karmada_advisor.whatif.survive.classify import LossClass, wanted
 from karmada_advisor.whatif.survive.edited import PairKey
 from karmada_advisor.whatif.survive.engine import Losses
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import never
+from karmada_advisor.whatif.survive.loss import Loss, never
 from karmada_advisor.whatif.survive.remedies import FoundRemedy
 from karmada_advisor.whynot.model import EditShown
 from karmada_advisor.whynot.quantities import amounts_of, least

@@ -16,9 +16,8 @@ from karmada_advisor.state.stored import value_at
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains
 from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
-from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss import Loss, LossTaints, taints_by_policies
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.whatif.survive.taints import LossTaints, taints_by_policies
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.structs import Struct, replace

@@ -26,6 +26,7 @@ from karmada_advisor.whatif.survive.closed import (
 from karmada_advisor.whatif.survive.edited import (
     EditedFleet,
     FleetEditor,
+    LossSearch,
     PairKey,
     changes,
     fails,
@@ -33,7 +34,6 @@ from karmada_advisor.whatif.survive.edited import (
 )
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_search import LossSearch
 from karmada_advisor.whatif.survive.model import LossSettings
 from karmada_advisor.whynot.model import EditShown, edit_shown
 from karmada_scheduler.api.binding import Binding

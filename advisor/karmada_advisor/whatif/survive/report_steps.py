@@ -11,13 +11,18 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.whatif.plan.fingerprint import SHOWN, binding_digest
-from karmada_advisor.whatif.plan.fleet_rules import as_manifests, fleet_rules, now, progress_of_bindings
+from karmada_advisor.whatif.plan.fleet_rules import (
+    SHOWN,
+    as_manifests,
+    binding_digest,
+    fleet_rules,
+    now,
+    progress_of_bindings,
+)
 from karmada_advisor.whatif.survive.domains import failure_domains, joined_twice
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import failing
-from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_inputs import LossInputs
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.question import (
     SurviveQuestion,
