@@ -20,7 +20,7 @@ from karmada_advisor.claims.model import (
     PolicyWritten,
     TemplateWritten,
 )
-from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
+from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.replicas import ReplicaReader
 from karmada_advisor.claims.selectors import Match
@@ -95,10 +95,9 @@ class Detector:
     def _take(self, event: Event, before: ClaimingPolicy | Template | None) -> None:
         """Do what the handlers of an event do."""
         match event:
-            case PolicyWritten(manifest):
-                key = read_policy(manifest).key
+            case PolicyWritten():
                 assert before is None or isinstance(before, ClaimingPolicy)
-                self._policy_written(key, before)
+                self._policy_written(event.key, before)
             case PolicyDeleted(key):
                 if (policy := self.state.policies.get(key)) is not None and policy.deleting:
                     self._release_all(policy)

@@ -8,6 +8,7 @@ from enum import Enum
 from functools import cached_property
 from typing import Any, NamedTuple
 
+from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.template import Claim, Template, TemplateKey
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest
@@ -113,7 +114,7 @@ class Claims(Struct, frozen=True, dict=True):
         return {found.binding: found for found in self.templates.values() if found.waits is not Waits.NAME}
 
 
-class PolicyWritten(Struct, frozen=True):
+class PolicyWritten(Struct, frozen=True, dict=True):
     """A policy is created or edited, as by ``kubectl apply``.
 
     Attributes:
@@ -121,6 +122,16 @@ class PolicyWritten(Struct, frozen=True):
     """
 
     manifest: Manifest
+
+    @cached_property
+    def policy(self) -> ClaimingPolicy:
+        """The policy as the detector reads it; raises ManifestError as ``read_policy`` does."""
+        return read_policy(self.manifest)
+
+    @property
+    def key(self) -> PolicyKey:
+        """The name of the policy."""
+        return self.policy.key
 
 
 class PolicyDeleted(Struct, frozen=True):
@@ -133,6 +144,11 @@ class TemplateWritten(Struct, frozen=True):
     """A template is created or edited; the metadata of its claim stay as they are."""
 
     template: Template
+
+    @property
+    def key(self) -> TemplateKey:
+        """The type and name of the template."""
+        return self.template.key
 
 
 Event = PolicyWritten | PolicyDeleted | TemplateWritten

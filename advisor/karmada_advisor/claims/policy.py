@@ -152,12 +152,11 @@ def highest(policies: Iterable[ClaimingPolicy], template: Template) -> ClaimingP
     return found
 
 
-def read_policy(manifest: Manifest, *, permanent_id: str = "") -> ClaimingPolicy:
+def read_policy(manifest: Manifest) -> ClaimingPolicy:
     """Read a policy of policy.karmada.io/v1alpha1, with the defaults of the CRD and of the webhook.
 
     Args:
         manifest: The policy, as a user wrote it or as the API server has it.
-        permanent_id: The id if the manifest has none, because it is not stored yet.
 
     Raises:
         ManifestError: A field is missing or of the wrong type.
@@ -171,10 +170,9 @@ def read_policy(manifest: Manifest, *, permanent_id: str = "") -> ClaimingPolicy
         raise ManifestError("metadata.namespace", "is missing")
     spec = stored_spec(read_mapping(manifest, "spec", ""), namespace=namespace)
     priority = read_optional_mapping(spec, "schedulePriority", "spec") or {}
-    found = read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], "")
     return ClaimingPolicy(
         key=PolicyKey(kind, namespace, read_required_text(metadata, "name", "metadata")),
-        permanent_id=found or permanent_id,
+        permanent_id=read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
         selectors=tuple(
             read_selector(each, f"spec.resourceSelectors[{index}]")
             for index, each in enumerate(read_mappings(spec, "resourceSelectors", "spec"))

@@ -7,8 +7,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateWritten
-from karmada_advisor.claims.policy import ClaimingPolicy, highest, read_policy
-from karmada_advisor.claims.template import Claim, Template, TemplateKey, read_claim
+from karmada_advisor.claims.policy import ClaimingPolicy, highest
+from karmada_advisor.claims.template import Claim, Template, TemplateKey, template_of
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
@@ -46,11 +46,7 @@ def read_binding(manifest: Manifest) -> DetectedBinding:
     Raises:
         ManifestError: A field is missing or of the wrong type.
     """
-    metadata, spec = read_mapping(manifest, "metadata", ""), read_mapping(manifest, "spec", "")
-    resource = read_mapping(spec, "resource", "spec")
-    key = TemplateKey(
-        *(read_text(resource, name, "spec.resource") for name in ("apiVersion", "kind", "namespace", "name"))
-    )
+    metadata, template = read_mapping(manifest, "metadata", ""), template_of(manifest)
     owners = read_mappings(metadata, "ownerReferences", "metadata")
     return DetectedBinding(
         key=BindingKey(
@@ -58,9 +54,9 @@ def read_binding(manifest: Manifest) -> DetectedBinding:
             read_text(metadata, "namespace", "metadata"),
             read_text(metadata, "name", "metadata"),
         ),
-        claim=read_claim(metadata),
-        spec=spec,
-        template=key,
+        claim=template.claim,
+        spec=read_mapping(manifest, "spec", ""),
+        template=template.key,
         owner=next((str(each.get("uid") or "") for each in owners if each.get("controller")), ""),
     )
 
@@ -152,8 +148,8 @@ class DetectorState:
             ManifestError: A field of a policy has the wrong type.
         """
         match event:
-            case PolicyWritten(manifest):
-                return self._store_policy(manifest)
+            case PolicyWritten():
+                return self._store_policy(event.policy)
             case PolicyDeleted(key):
                 policy = self.policies.get(key)
                 if policy is not None:
@@ -164,10 +160,10 @@ class DetectorState:
                 self.write_template(template)
                 return before
 
-    def _store_policy(self, manifest: Manifest) -> ClaimingPolicy | None:
+    def _store_policy(self, policy: ClaimingPolicy) -> ClaimingPolicy | None:
         self._created += 1
-        key = read_policy(manifest).key
-        policy = read_policy(manifest, permanent_id=f"{key}#{self._created}")
+        if not policy.permanent_id:
+            policy = replace(policy, permanent_id=f"{policy.key}#{self._created}")
         before = self.policies.get(policy.key)
         if before is not None and not before.deleting:
             policy = replace(policy, permanent_id=before.permanent_id)

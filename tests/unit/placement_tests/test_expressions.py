@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.whatif.placement_tests.cel import ExpressionError, Expressions, NoCelError, expressions
-from karmada_advisor.whatif.placement_tests.expression_data import WorkloadData
+from karmada_advisor.whatif.placement_tests.expectations import WorkloadData
 from tests.commands import run
 from tests.unit.placement_tests.files import BEGIN, case, ran, ran_case, with_cases, written
 

@@ -11,7 +11,7 @@ from karmada_scheduler.api import quantity
 from karmada_scheduler.api.manifest import ManifestError
 
 if TYPE_CHECKING:  # a file is checked without the objects of a case
-    from karmada_advisor.whatif.placement_tests.expression_data import WorkloadData
+    from karmada_advisor.whatif.placement_tests.expectations import WorkloadData
 
 INSTALL: Final = "pip install 'karmada-pyscheduler[cel]'"
 

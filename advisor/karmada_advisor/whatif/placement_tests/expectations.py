@@ -1,15 +1,24 @@
-"""Whether expectations hold."""
+"""Whether expectations hold, and what expressions read about a placed workload."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from karmada_advisor.state.stored import mappings, part, value_at
 from karmada_advisor.whatif.placement_tests.cel import expressions
-from karmada_advisor.whatif.placement_tests.expression_data import WorkloadData
 from karmada_advisor.whatif.placement_tests.model import CaseStep, Expectation, ExpectedValue
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.report_model import ClusterDifference, ExpectationFailure
+from karmada_advisor.whatif.plan.decide import PlanSide
+from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.survive.classify import classified
+from karmada_advisor.whatif.survive.decisions import LossDecisions
+from karmada_advisor.whatif.survive.domains import KINDS, LABEL, failure_domains
+from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
+from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
@@ -135,3 +144,129 @@ def _rows(
     wanted = expected if isinstance(expected, Mapping) else dict.fromkeys(expected, 0)
     for name in sorted({*wanted, *(name for each in got for name in each)}):
         yield ClusterDifference(name, wanted.get(name), tuple(each.get(name) for each in got))
+
+
+FIELDS: Final = ("region", "provider", "zone", "cluster")
+"""By what ``share`` counts."""
+
+
+class WorkloadData:
+    """What expressions read about one workload after a step; a method is called if an expression names it."""
+
+    def __init__(self, found: PlacedWorkload) -> None:
+        """Read about this workload."""
+        self._found = found
+        self._rows: dict[str, list[dict[str, Any]]] = {}
+
+    def variable(self, name: str) -> Any:
+        """Return ``placed``, ``clusters``, ``before``, ``result`` or ``workload``."""
+        if name == "workload":
+            return self._found.template
+        if name == "result":
+            return self._result()
+        if name not in self._rows:
+            self._rows[name] = self._made(name)
+        return self._rows[name]
+
+    def _made(self, name: str) -> list[dict[str, Any]]:
+        if name == "placed":
+            return self._of_targets(self._found.binding.spec.clusters if self._found.binding else ())
+        if name == "before":
+            return self._of_targets(self._found.before.spec.clusters if self._found.before else ())
+        replicas = self._found.clusters
+        return [
+            _row(cluster, each, replicas.get(cluster, 0))
+            for cluster, each in sorted(self._found.state.objects.clusters.items())
+        ]
+
+    def _of_targets(self, targets: Iterable[TargetCluster]) -> list[dict[str, Any]]:
+        clusters = {**self._found.state.scenario.objects.clusters, **self._found.state.objects.clusters}
+        return [_row(each.name, clusters.get(each.name, {}), each.replicas) for each in sorted(targets)]
+
+    def _result(self) -> Mapping[str, Any]:
+        found = self._found
+        return {
+            "isPlaced": found.is_placed,
+            "reason": "" if found.is_placed else found.reason,
+            "message": "" if found.is_placed else found.why_not_placed,
+            "type": found.type,
+            "effect": found.effect,
+            "policy": found.policy,
+            "wanted": 0 if found.binding is None else found.binding.spec.replicas,
+            "stops": found.stops,
+            "starts": 0 if found.plan is None else found.plan.starts,
+            "causes": found.causes,
+        }
+
+    def replicas(self, cluster: str) -> int:
+        """Return the replicas on a cluster; ValueError if there is no such cluster."""
+        found = self._found.clusters
+        known = self._found.state.objects.clusters
+        if (
+            cluster not in known
+            and cluster not in found
+            and cluster not in self._found.state.scenario.objects.clusters
+        ):
+            raise ValueError(f"the fleet has no cluster {cluster}")
+        return found.get(cluster, 0)
+
+    def values(self, field: str) -> list[str]:
+        """Return the different values of a field where it is placed, in order."""
+        return sorted({value for row in self.variable("placed") for value in _values(row, field)})
+
+    def share(self, field: str, value: str) -> float:
+        """Return the share of the replicas on clusters with this value; ValueError for another field."""
+        if field not in FIELDS:
+            raise ValueError(f"share is by one of {', '.join(FIELDS)}, got {field}")
+        rows = self.variable("placed")
+        total = sum(row["replicas"] for row in rows)
+        return sum(row["replicas"] for row in rows if value in _values(row, field)) / total if total else 0.0
+
+    def survives(self, what: str) -> bool:
+        """Return whether it survives the loss of any one cluster, zone, region, provider, or value of a label."""
+        state, binding = self._found.state, self._found.binding
+        rules = state.scenario.rules
+        if rules.is_coupled:
+            raise ValueError(f"survives('{what}') is not known where decisions depend on other bindings")
+        if what not in KINDS and not (what.startswith(LABEL) and what != LABEL):
+            raise ValueError(f"survives is of one of {', '.join(KINDS)} or {LABEL}KEY, got {what}")
+        domains = failure_domains(state.known.clusters.values(), [what]).domains
+        if not domains:
+            raise ValueError(f"survives('{what}'): no cluster has one")
+        if binding is None:
+            return False
+        side = PlanSide(rules, Snapshot.of(state.known.clusters.values()), state.known.bindings.values())
+        decisions = LossDecisions(side, binding, None, "", SharedDecisions())
+        return not any(
+            classified(decisions.binding.spec, lost, decisions.after(lost, Loss.GONE)).dark
+            for lost in (frozenset(each.clusters) for each in domains)
+        )
+
+
+def _values(row: Mapping[str, Any], field: str) -> list[str]:
+    if field == "zone":
+        return list(row["zones"])
+    value = row["name" if field == "cluster" else field]
+    return [value] if value else []
+
+
+def _row(name: str, cluster: Manifest, replicas: int) -> dict[str, Any]:
+    spec = part(cluster, "spec")
+    zones = spec.get("zones") or ([spec["zone"]] if spec.get("zone") else [])
+    ready = any(
+        each.get("type") == "Ready" and each.get("status") == "True"
+        for each in mappings(value_at(cluster, "status", "conditions"))
+    )
+    return {
+        "name": name,
+        "region": spec.get("region") or "",
+        "provider": spec.get("provider") or "",
+        "zones": list(zones),
+        "labels": dict(part(cluster, "metadata", "labels")),
+        "taints": [
+            {"key": "", "value": "", "effect": "", **each}
+            for each in mappings(value_at(cluster, "spec", "taints"))
+        ],
+        "ready": ready,
+        "replicas": replicas,
+    }

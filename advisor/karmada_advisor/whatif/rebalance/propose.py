@@ -12,7 +12,7 @@ from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
 from karmada_advisor.whatif.plan.decide import PlanSide, no_progress
 from karmada_advisor.whatif.plan.effects import differences
 from karmada_advisor.whatif.plan.fleet_rules import SHOWN
-from karmada_advisor.whatif.rebalance.candidates import Inputs
+from karmada_advisor.whatif.rebalance.candidates import Inputs, Usage, deviation
 from karmada_advisor.whatif.rebalance.model import (
     BindingMove,
     ClusterShare,
@@ -25,7 +25,6 @@ from karmada_advisor.whatif.rebalance.model import (
     Suggestion,
 )
 from karmada_advisor.whatif.rebalance.search import RebalanceSearch
-from karmada_advisor.whatif.rebalance.usage import Usage, deviation
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.whatif.plan.effects import same, shift, targets
-from karmada_advisor.whatif.rebalance.candidates import Inputs, reason_of
+from karmada_advisor.whatif.rebalance.candidates import Gain, Inputs, Usage, gain_of, reason_of
 from karmada_advisor.whatif.rebalance.model import (
     Batch,
     BindingMove,
@@ -27,7 +27,6 @@ from karmada_advisor.whatif.rebalance.model import (
     RebalancedWorkload,
     Skipped,
 )
-from karmada_advisor.whatif.rebalance.usage import Gain, Usage, gain_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType

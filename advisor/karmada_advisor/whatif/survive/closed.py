@@ -14,7 +14,7 @@ from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.model import LossSettings
-from karmada_advisor.whatif.survive.settings import PROGRAM
+from karmada_advisor.whatif.survive.question import PROGRAM
 from karmada_advisor.whynot.model import EditShown
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

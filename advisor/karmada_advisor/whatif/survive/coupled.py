@@ -14,8 +14,7 @@ from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.survive.classify import Evicted
 from karmada_advisor.whatif.survive.decisions import LossDecisions
 from karmada_advisor.whatif.survive.loss import NO_POLICIES, Loss, LossTaints
-from karmada_advisor.whatif.survive.loss_decision import decided
-from karmada_advisor.whatif.survive.sweep import Sweeps
+from karmada_advisor.whatif.survive.loss_decision import Sweeps, decided
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot

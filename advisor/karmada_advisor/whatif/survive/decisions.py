@@ -15,11 +15,12 @@ from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, L
 from karmada_advisor.whatif.survive.loss_decision import (
     LossDecision,
     SharedDecisions,
+    Sweeps,
     decided,
     question,
     settled,
+    sweeps_of,
 )
-from karmada_advisor.whatif.survive.sweep import Sweeps, sweeps_of
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType

@@ -1,18 +1,29 @@
-"""What a loss needs of one decision, and which bindings may share one."""
+"""What a loss needs of one decision, which bindings may share one, and which losses may move a binding that is elsewhere.
+
+Duplicated bindings, and those without replicas, are decided again upon each change of a cluster that they match. With a
+constraint on regions they choose the regions again, by a score that counts the clusters of each. So the loss of a cluster may
+let another region win. Without such a constraint it cannot: of an order, the first ones stay the first.
+
+Most losses are found to change nothing without a decision. A region that is not selected and gets no better stays so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_advisor.whatif.survive.classify import FailedBy, Targets
-from karmada_advisor.whatif.survive.sweep import Sweeps
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
 from karmada_scheduler.core.algorithms import webster
+from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.select_clusters import ignores_spread, select_by_region
 from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import (
     FitError,
     HeldError,
@@ -112,3 +123,111 @@ def question(binding: Binding) -> Hashable | None:
         binding.applied_placement_json,
         binding.reschedule_triggered,
     )
+
+
+_ANY: Final = SpreadConstraint()
+
+
+class Sweeps:
+    """Which losses may change the regions of one binding."""
+
+    def __init__(
+        self, binding: Binding, candidates: Sequence[Candidate], selected: Sequence[Candidate]
+    ) -> None:
+        """Take a binding, and the candidates and the selected ones of a decision that changes nothing.
+
+        Args:
+            binding: See ``concerns``.
+            candidates: In the order of preference.
+            selected: Those that are selected without any loss.
+        """
+        assert binding.spec.placement is not None
+        self._placement = binding.spec.placement
+        self._replicas = binding.spec.replicas
+        self._region = last_constraint(self._placement, SPREAD_BY_REGION) or _ANY
+        self._cluster = last_constraint(self._placement, SPREAD_BY_CLUSTER) or _ANY
+        self._selected = frozenset(each.name for each in selected)
+        self._chosen = frozenset(each.cluster.region for each in selected)
+        self._regions = {
+            each.name: each for each in group_by_region(self._placement, self._replicas, candidates)
+        }
+        self._changes: dict[Hashable, bool] = {}
+
+    @staticmethod
+    def concerns(binding: Binding) -> bool:
+        """Return whether the loss of other clusters may move a binding at all."""
+        placement = binding.spec.placement
+        if placement is None or not (placement.is_duplicated or not binding.spec.is_workload):
+            return False
+        return not ignores_spread(placement) and last_constraint(placement, SPREAD_BY_REGION) is not None
+
+    @cached_property
+    def members(self) -> Mapping[str, Candidate]:
+        """The candidates whose loss may matter, by name, in the order of preference within each region."""
+        watched = self._chosen if self._is_local else [*self._regions]
+        return {each.name: each for name in sorted(watched) for each in self._regions[name].candidates}
+
+    @property
+    def _is_local(self) -> bool:
+        """Whether only the selected regions matter: the minimum of regions has enough clusters.
+
+        Then every set of that many regions suffices, and larger ones are not tried. So another set is selected only if
+        one of the selected regions gets worse, as none gets better by a loss.
+        """
+        return self._cluster.min_groups <= max(self._region.min_groups, 1)
+
+    @cached_property
+    def cases(self) -> Sequence[Sequence[str]]:
+        """The clusters that are not selected and of which each alone, lost, lets others be selected.
+
+        Those of one group count the same in the scores of regions. They are in the order of preference.
+        """
+        groups: dict[Hashable, list[str]] = {}
+        for each in self.members.values():
+            if each.name not in self._selected:
+                groups.setdefault(self._case([each]), []).append(each.name)
+        return [names for names in groups.values() if self.may_change(names[:1])]
+
+    def may_change(self, masks: Collection[str]) -> bool:
+        """Return whether the loss of some candidates may lead to another placement; False is exact."""
+        if any(name in self._selected for name in masks):
+            return True
+        lost = [each for name in masks if (each := self.members.get(name)) is not None]
+        if not lost:
+            return False
+        key = self._case(lost)
+        found = self._changes.get(key)
+        if found is None:
+            found = self._changes[key] = self._selects_others(lost)
+        return found
+
+    def _case(self, lost: Sequence[Candidate]) -> Hashable:
+        """Return what the scores of regions depend on: which clusters count the same."""
+        if not self._placement.is_duplicated:
+            return frozenset(each.name for each in lost)
+        return tuple(
+            sorted((each.cluster.region, each.available >= self._replicas, each.score) for each in lost)
+        )
+
+    def _selects_others(self, lost: Sequence[Candidate]) -> bool:
+        """Return whether other clusters are selected without some that are not selected."""
+        names = {each.name for each in lost}
+        regions = dict(self._regions)
+        for region in {each.cluster.region for each in lost}:
+            left = [each for each in regions.pop(region).candidates if each.name not in names]
+            regions |= {each.name: each for each in group_by_region(self._placement, self._replicas, left)}
+        try:
+            chosen = select_by_region(
+                [regions[name] for name in sorted(regions)], self._region, self._cluster
+            )
+        except SchedulingError:
+            return True
+        return {each.name for each in chosen} != self._selected
+
+
+def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
+    """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
+    if standing.error is not None or not Sweeps.concerns(binding):
+        return None  # a decision fails already
+    last = standing.attempts[-1]
+    return Sweeps(binding, last.candidates, last.selected)
