@@ -73,7 +73,7 @@ def binding_spec(
         _keep(made, before, ("replicaRequirements",))
     if not replicas.known:
         _keep(made, before, ("replicas", "replicaRequirements", "components"))
-    if not template.namespace:
+    if not template.key.namespace:
         for name in _ON_CREATION_ONLY:
             made.pop(name, None)
         _keep(made, before, (*_ON_CREATION_ONLY, "schedulePriority", "workloadAffinityGroups"))
@@ -101,7 +101,7 @@ def _made(
         spec["replicas"] = replicas.replicas
     if replicas.known and replicas.requirements is not None:
         spec["replicaRequirements"] = replicas.requirements
-    if template.namespace:
+    if template.key.namespace:
         if options.workload_affinity and (groups := _groups(policy, template)):
             spec["workloadAffinityGroups"] = groups
         if options.priority_based_scheduling and policy.priority_class:
@@ -111,10 +111,10 @@ def _made(
 
 def _resource(template: Template) -> dict[str, str]:
     resource = {
-        "apiVersion": template.api_version,
-        "kind": template.kind,
-        "namespace": template.namespace,
-        "name": template.name,
+        "apiVersion": template.key.api_version,
+        "kind": template.key.kind,
+        "namespace": template.key.namespace,
+        "name": template.key.name,
         "uid": template.uid,
         "resourceVersion": template.resource_version,
     }

@@ -241,7 +241,7 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
     """Return what the binding of a template waits for."""
     if template is None:
         return Waits.NOTHING
-    if template.is_claimed_by_controller:
+    if template.managed_by:
         return Waits.CONTROLLER
     policy = detector.state.policy_of(template.claim.policy)
     if policy is None:

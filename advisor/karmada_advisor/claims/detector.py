@@ -169,7 +169,7 @@ class Detector:
 
     def _reconcile(self, item: _QueuedTemplate) -> None:
         template = self.state.templates.get(item.key)
-        if template is None or template.is_claimed_by_controller:
+        if template is None or template.managed_by:
             self._waiting.pop(item.key, None)
             return
         claimed_by = template.claim.policy
@@ -273,8 +273,8 @@ class Detector:
             return
         for template in self.state.templates_of(policy):
             if any(
-                (each.api_version, each.kind) == (template.api_version, template.kind)
-                and (not each.namespace or each.namespace == template.namespace)
+                (each.api_version, each.kind) == (template.key.api_version, template.key.kind)
+                and (not each.namespace or each.namespace == template.key.namespace)
                 for each in policy.selectors
             ):
                 self._release(template, policy.key.kind, policy.permanent_id)

@@ -70,7 +70,7 @@ def replicas_of(template: Template, *, with_quota: bool = False) -> Replicas:
     Raises:
         ManifestError: A field of the template has the wrong type.
     """
-    kind = template.api_version, template.kind
+    kind = template.key.api_version, template.key.kind
     if kind in _CUSTOMIZED:
         return UNKNOWN
     reader = _READERS.get(kind)
@@ -81,7 +81,7 @@ def replicas_of(template: Template, *, with_quota: bool = False) -> Replicas:
     replicas, pod_spec = reader(read_mapping(template.manifest, "spec", ""))
     requirements = _requirements(pod_spec)
     if with_quota and requirements is not None:
-        requirements["namespace"] = template.namespace
+        requirements["namespace"] = template.key.namespace
         if priority_class := pod_spec.get("priorityClassName"):
             requirements["priorityClassName"] = priority_class
     return Replicas(replicas, requirements)
@@ -250,7 +250,7 @@ class ReplicaReader:
         """
         if (size := self._options.sizes.get(template.key)) is not None:
             return Replicas(*size)
-        if (template.api_version, template.kind) in self._options.customized:
+        if (template.key.api_version, template.key.kind) in self._options.customized:
             return UNKNOWN
         found = self._found.get(template.key)
         if found is not None and found[0] is template.manifest:

@@ -106,21 +106,21 @@ class DetectorState:
 
     def candidates(self, kind: str, template: Template) -> Sequence[ClaimingPolicy]:
         """Return the policies of a kind with a selector for a template's type, by priority, the highest first."""
-        namespace = template.namespace if kind == PROPAGATION_POLICY else ""
-        place = (kind, namespace, template.api_version, template.kind)
+        namespace = template.key.namespace if kind == PROPAGATION_POLICY else ""
+        place = (kind, namespace, template.key.api_version, template.key.kind)
         found = self._candidates.get(place)
         if found is None:
             matching = [
                 each
                 for each in self.policies_of(kind, namespace)
-                if (template.api_version, template.kind) in each.by_type
+                if (template.key.api_version, template.key.kind) in each.by_type
             ]
             found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
         return found
 
     def highest(self, kind: str, template: Template) -> ClaimingPolicy | None:
         """Return the policy of a kind that claims a template first, None if none matches it."""
-        key = (kind, template.namespace, template.selectable)
+        key = (kind, template.key.namespace, template.selectable)
         if key in self._highest:
             return self._highest[key]
         candidates = self.candidates(kind, template)
@@ -131,7 +131,7 @@ class DetectorState:
 
     def best_policy(self, template: Template) -> ClaimingPolicy | None:
         """Return the policy that would claim a template if nothing claimed it; None if none matches."""
-        found = self.highest(PROPAGATION_POLICY, template) if template.namespace else None
+        found = self.highest(PROPAGATION_POLICY, template) if template.key.namespace else None
         return found if found is not None else self.highest(CLUSTER_PROPAGATION_POLICY, template)
 
     def selectable_groups(self) -> list[list[Template]]:

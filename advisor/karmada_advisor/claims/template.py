@@ -181,31 +181,6 @@ class Template(Struct, frozen=True):
     deleting: bool = False
 
     @property
-    def api_version(self) -> str:
-        """Group and version."""
-        return self.key.api_version
-
-    @property
-    def kind(self) -> str:
-        """For example ``Deployment``."""
-        return self.key.kind
-
-    @property
-    def namespace(self) -> str:
-        """Empty for a cluster-scoped template."""
-        return self.key.namespace
-
-    @property
-    def name(self) -> str:
-        """Its own name."""
-        return self.key.name
-
-    @property
-    def is_claimed_by_controller(self) -> bool:
-        """Whether a controller other than the detector propagates it."""
-        return bool(self.managed_by)
-
-    @property
     def selectable(self) -> Hashable:
         """What selectors without a name and a namespace can tell apart; equal templates match the same of them."""
         # A policy that claims a template with unknown labels is assumed to match it.
@@ -226,12 +201,11 @@ class Template(Struct, frozen=True):
 
         Source: karmada v1.18.2 pkg/detector/detector.go EventFilter, pkg/util/apigroup.go.
         """
-        group, _, _ = self.api_version.rpartition("/")
         return (
-            group in _SKIPPED_GROUPS
-            or self.api_version in _SKIPPED_VERSIONS
-            or (self.api_version, self.kind) in _SKIPPED_KINDS
-            or is_skipped_namespace(self.namespace)
+            self.key.group in _SKIPPED_GROUPS
+            or self.key.api_version in _SKIPPED_VERSIONS
+            or (self.key.api_version, self.key.kind) in _SKIPPED_KINDS
+            or is_skipped_namespace(self.key.namespace)
         )
 
     @property
@@ -242,7 +216,7 @@ class Template(Struct, frozen=True):
     @property
     def is_ignored(self) -> bool:
         """Whether no policy ever claims it."""
-        return self.is_claimed_by_controller or self.is_skipped
+        return bool(self.managed_by) or self.is_skipped
 
 
 def is_skipped_namespace(namespace: str) -> bool:

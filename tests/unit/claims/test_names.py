@@ -71,5 +71,5 @@ def test_a_template_that_was_not_read_is_propagated_by_what_manages_its_binding(
     binding = shop.bindings[key]
     labels = {**binding["metadata"]["labels"], MANAGED_BY_LABEL: "MultiClusterService"}
     managed = {**binding, "metadata": {**binding["metadata"], "labels": labels}}
-    assert template_of(managed).is_claimed_by_controller
-    assert not template_of(binding).is_claimed_by_controller
+    assert template_of(managed).managed_by
+    assert not template_of(binding).managed_by
