@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions, Replicas
 from karmada_advisor.claims.policy import ClaimingPolicy
-from karmada_advisor.claims.replicas import Replicas, same_requirements
+from karmada_advisor.claims.replicas import same_requirements
 from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.manifest import Manifest
 

@@ -8,6 +8,7 @@ from typing import Any, Final
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
+    DEFAULTS,
     ClaimRefusal,
     Claims,
     DetectorOptions,
@@ -20,7 +21,7 @@ from karmada_advisor.claims.model import (
     Waits,
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy, refusal
-from karmada_advisor.claims.replicas import ReplicaReader
+from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, read_binding
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
@@ -29,8 +30,6 @@ from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.structs import Struct
-
-DEFAULTS: Final = DetectorOptions()
 
 
 def claim(
@@ -61,7 +60,7 @@ def claim(
     manifests = {each.key: (each, manifest) for manifest in bindings for each in (read_binding(manifest),)}
     before = DetectorState(templates, map(read_policy, policies), (state for state, _ in manifests.values()))
     accepted, refusals = _accepted(before, events)
-    change = _Change(before, options, accepted, ReplicaReader(options))
+    change = _Change(before, options, accepted)
     after = change.made(_in_turn(accepted))
     others = change.in_other_orders() if other_orders else []
     concerned = _concerned(before, after.state, accepted)
@@ -78,16 +77,20 @@ def claim(
 def _concerned(before: DetectorState, after: DetectorState, events: Sequence[Event]) -> set[TemplateKey]:
     """Return the templates that an event names, or that a written policy matches before or after it."""
     found: set[TemplateKey] = set()
-    old_groups, new_groups = before.selectable_groups(), after.selectable_groups()
     for event in events:
         if isinstance(event, TemplateWritten):
             found.add(event.key)
             continue
         old, new = before.policies.get(event.key), after.policies.get(event.key)
-        if old is not None:
-            found.update(each.key for each in old.matched(old_groups))
-        if new is not None and (old is None or new.selectors != old.selectors):
-            found.update(each.key for each in new.matched(new_groups))
+        if new is not None and old is not None and new.selectors == old.selectors:
+            new = None
+        for policy, state in ((old, before), (new, after)):
+            if policy is not None:
+                found.update(
+                    key
+                    for key, template in state.templates.items()
+                    if policy.match(template) is not Match.NONE
+                )
     return found
 
 
@@ -115,17 +118,15 @@ class _Change(Struct, frozen=True):
         before: The objects before it.
         options: How the detector runs.
         events: In the order in which they were given.
-        replicas: Read once for all orders.
     """
 
     before: DetectorState
     options: DetectorOptions
     events: Sequence[Event]
-    replicas: ReplicaReader
 
     def made(self, events: Iterable[Sequence[Event]], *, templates_last: bool = False) -> Detector:
         """Return the detector after events; those of one sequence come at once."""
-        detector = Detector(self.before.copy(), self.options, self.replicas, templates_last=templates_last)
+        detector = Detector(self.before.copy(), self.options, templates_last=templates_last)
         for each in events:
             detector.react(*each)
         return detector
@@ -205,7 +206,7 @@ class SidesOfChange(Struct, frozen=True):
             else _manifest(binding, original, before.bindings.get(name)),
             is_kept=policy_after is not None and policy_after == policy_before and _id(old) == _id(new),
             waits=_waiting_for(new, detector),
-            replicas_known=new is None or detector.replicas.of(new).known,
+            replicas_known=new is None or replicas_of(new, detector.options).known,
             labels_assumed=new is not None
             and new.labels is None
             and policy is not None

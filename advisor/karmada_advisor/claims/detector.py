@@ -22,7 +22,7 @@ from karmada_advisor.claims.model import (
 )
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
-from karmada_advisor.claims.replicas import ReplicaReader
+from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
@@ -43,7 +43,6 @@ class Detector:
     Attributes:
         state: The objects as they are now.
         options: How it runs.
-        replicas: Reads the replicas of templates.
         concerned: The templates that it has looked at.
     """
 
@@ -51,7 +50,6 @@ class Detector:
         self,
         state: DetectorState,
         options: DetectorOptions,
-        replicas: ReplicaReader,
         *,
         templates_last: bool,
     ) -> None:
@@ -60,14 +58,12 @@ class Detector:
         Args:
             state: The objects; they are changed.
             options: How the detector runs.
-            replicas: Reads the replicas of templates; several detectors may have the same one.
             templates_last: Whether several policies that one event concerns are all handled before any template. The
                 detector has a worker for policies and five for templates, so both happens; mostly, a template is done
                 before the next policy has written anything.
         """
         self.state = state
         self.options = options
-        self.replicas = replicas
         self.concerned: dict[TemplateKey, None] = {}
         self._queue: dict[_QueuedTemplate, None] = {}
         self._failed: dict[_QueuedTemplate, None] = {}
@@ -220,7 +216,7 @@ class Detector:
             before,
             policy=policy,
             template=template,
-            replicas=self.replicas.of(template),
+            replicas=replicas_of(template, self.options),
             options=self.options,
         )
 

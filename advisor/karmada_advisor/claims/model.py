@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import Enum
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.template import Claim, Template, TemplateKey
@@ -154,6 +154,20 @@ class TemplateWritten(Struct, frozen=True):
 Event = PolicyWritten | PolicyDeleted | TemplateWritten
 
 
+class Replicas(NamedTuple):
+    """What the detector writes into a binding about replicas.
+
+    Attributes:
+        replicas: How many; 0 for kinds without replicas.
+        requirements: ``spec.replicaRequirements``; None if a replica asks for nothing.
+        known: Whether they could be read; not for kinds with a customized interpreter, nor without the template.
+    """
+
+    replicas: int = 0
+    requirements: Mapping[str, Any] | None = None
+    known: bool = True
+
+
 class DetectorOptions(Struct, frozen=True):
     """Flags and gates of karmada-controller-manager, and the other objects that the detector reads.
 
@@ -165,7 +179,7 @@ class DetectorOptions(Struct, frozen=True):
         priority_based_scheduling: Gate PriorityBasedScheduling.
         resource_quota_estimate: Gate ResourceQuotaEstimate.
         priority_classes: Value by name of PriorityClass.
-        sizes: By template, ``spec.replicas`` and ``spec.replicaRequirements`` of its binding, as an interpreter would read them.
+        sizes: What an interpreter would read, by template.
         customized: apiVersion and kind of the templates whose replicas a ResourceInterpreterCustomization or a webhook of the
             control plane reads: they are not known.
     """
@@ -175,7 +189,7 @@ class DetectorOptions(Struct, frozen=True):
     priority_based_scheduling: bool = False
     resource_quota_estimate: bool = False
     priority_classes: Mapping[str, int] = field(default_factory=dict)
-    sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] = field(default_factory=dict)
+    sizes: Mapping[TemplateKey, Replicas] = field(default_factory=dict)
     customized: AbstractSet[tuple[str, str]] = frozenset()
 
     @classmethod
@@ -184,7 +198,7 @@ class DetectorOptions(Struct, frozen=True):
         gates: FeatureGates,
         *,
         priority_classes: Mapping[str, int] | None = None,
-        sizes: Mapping[TemplateKey, tuple[int, Mapping[str, Any] | None]] | None = None,
+        sizes: Mapping[TemplateKey, Replicas] | None = None,
         customized: AbstractSet[tuple[str, str]] = frozenset(),
     ) -> DetectorOptions:
         """Return the options with feature gates; policies get no priority where the PriorityClasses are not known."""
@@ -198,3 +212,7 @@ class DetectorOptions(Struct, frozen=True):
             sizes=sizes or {},
             customized=customized,
         )
+
+
+DEFAULTS: Final = DetectorOptions()
+"""Karmada's own."""

@@ -80,23 +80,6 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
         """Whether some selector needs the labels of templates."""
         return any(each.labels is not None for each in self.selectors)
 
-    @cached_property
-    def is_broad(self) -> bool:
-        """Whether no selector has a name or a namespace, so that templates with equal ``selectable`` match alike."""
-        return not any(each.name or each.namespace for each in self.selectors)
-
-    def matched(self, templates: Iterable[Sequence[Template]]) -> Iterator[Template]:
-        """Yield those of some templates that it matches.
-
-        Args:
-            templates: Groups of templates with equal ``selectable``.
-        """
-        for group in templates:
-            if not self.is_broad:
-                yield from (each for each in group if self.match(each) is not Match.NONE)
-            elif self.match(group[0]) is not Match.NONE:
-                yield from group
-
     def match(self, template: Template) -> Match:
         """Return how it matches a template: the best of its selectors.
 

@@ -8,10 +8,10 @@ pkg/apis/batch/v1/defaults.go for templates that are not stored yet.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
-from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.claims.template import Template, TemplateKey
+from karmada_advisor.claims.model import DEFAULTS, DetectorOptions, Replicas
+from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.manifest import (
     Manifest,
     read_integer,
@@ -43,35 +43,23 @@ Source: karmada v1.18.2 pkg/resourceinterpreter/default/thirdparty/resourcecusto
 """
 
 
-class Replicas(NamedTuple):
-    """What the detector writes into a binding about replicas.
-
-    Attributes:
-        replicas: How many; 0 for kinds without replicas.
-        requirements: ``spec.replicaRequirements``; None if a replica asks for nothing.
-        known: Whether they could be read; not for kinds with a customized interpreter, nor without the template.
-    """
-
-    replicas: int = 0
-    requirements: Mapping[str, Any] | None = None
-    known: bool = True
-
-
 UNKNOWN: Final = Replicas(known=False)
 
 
-def replicas_of(template: Template, *, with_quota: bool = False) -> Replicas:
+def replicas_of(template: Template, options: DetectorOptions = DEFAULTS) -> Replicas:
     """Return the replicas of a template; those of a kind that a customized interpreter reads are unknown.
 
     Args:
         template: The template.
-        with_quota: Whether Karmada's gate ResourceQuotaEstimate is on.
+        options: The sizes that are given, the kinds with customized interpreters, and the gate ResourceQuotaEstimate.
 
     Raises:
         ManifestError: A field of the template has the wrong type.
     """
     kind = template.key.api_version, template.key.kind
-    if kind in _CUSTOMIZED:
+    if template.key in options.sizes:
+        return options.sizes[template.key]
+    if kind in options.customized or kind in _CUSTOMIZED:
         return UNKNOWN
     reader = _READERS.get(kind)
     if reader is None:
@@ -80,7 +68,7 @@ def replicas_of(template: Template, *, with_quota: bool = False) -> Replicas:
         return UNKNOWN
     replicas, pod_spec = reader(read_mapping(template.manifest, "spec", ""))
     requirements = _requirements(pod_spec)
-    if with_quota and requirements is not None:
+    if options.resource_quota_estimate and requirements is not None:
         requirements["namespace"] = template.key.namespace
         if priority_class := pod_spec.get("priorityClassName"):
             requirements["priorityClassName"] = priority_class
@@ -233,28 +221,3 @@ def comparable(requirements: Manifest) -> dict[str, Any]:
     request = read_list(read_mapping(requirements, "resourceRequest", ""), "resourceRequest")
     amounts = {name: amount.milli_value for name, amount in request.items()}
     return {**requirements, "resourceRequest": amounts}
-
-
-class ReplicaReader:
-    """Reads the replicas of templates as the options say; the same manifest is read once."""
-
-    def __init__(self, options: DetectorOptions) -> None:
-        self._options = options
-        self._found: dict[TemplateKey, tuple[Mapping[str, Any] | None, Replicas]] = {}
-
-    def of(self, template: Template) -> Replicas:
-        """Return the replicas of a template.
-
-        Raises:
-            ManifestError: A field of the template has the wrong type.
-        """
-        if (size := self._options.sizes.get(template.key)) is not None:
-            return Replicas(*size)
-        if (template.key.api_version, template.key.kind) in self._options.customized:
-            return UNKNOWN
-        found = self._found.get(template.key)
-        if found is not None and found[0] is template.manifest:
-            return found[1]
-        replicas = replicas_of(template, with_quota=self._options.resource_quota_estimate)
-        self._found[template.key] = template.manifest, replicas
-        return replicas

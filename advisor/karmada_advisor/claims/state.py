@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateWritten
@@ -84,7 +84,6 @@ class DetectorState:
         self._created = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
         self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
-        self._highest: dict[Hashable, ClaimingPolicy | None] = {}
         self._bindings_by_id: dict[tuple[str, str], dict[BindingKey, None]] = defaultdict(dict)
         self._templates_by_id: dict[tuple[str, str], dict[TemplateKey, None]] = defaultdict(dict)
         for binding in self.bindings.values():
@@ -118,28 +117,12 @@ class DetectorState:
             found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
         return found
 
-    def highest(self, kind: str, template: Template) -> ClaimingPolicy | None:
-        """Return the policy of a kind that claims a template first, None if none matches it."""
-        key = (kind, template.key.namespace, template.selectable)
-        if key in self._highest:
-            return self._highest[key]
-        candidates = self.candidates(kind, template)
-        found = highest(candidates, template)
-        if all(each.is_broad for each in candidates):
-            self._highest[key] = found
-        return found
-
     def best_policy(self, template: Template) -> ClaimingPolicy | None:
         """Return the policy that would claim a template if nothing claimed it; None if none matches."""
-        found = self.highest(PROPAGATION_POLICY, template) if template.key.namespace else None
-        return found if found is not None else self.highest(CLUSTER_PROPAGATION_POLICY, template)
-
-    def selectable_groups(self) -> list[list[Template]]:
-        """Return the templates in groups with equal ``selectable``."""
-        groups: dict[Hashable, list[Template]] = defaultdict(list)
-        for each in self.templates.values():
-            groups[each.selectable].append(each)
-        return list(groups.values())
+        for kind in (PROPAGATION_POLICY, CLUSTER_PROPAGATION_POLICY):
+            if (found := highest(self.candidates(kind, template), template)) is not None:
+                return found
+        return None
 
     def apply(self, event: Event) -> ClaimingPolicy | Template | None:
         """Make the change of an event, except that a deleted policy is only marked; return the policy or template before.
@@ -177,14 +160,12 @@ class DetectorState:
         self.policies[policy.key] = policy
         self._by_namespace = None
         self._candidates.clear()
-        self._highest.clear()
 
     def delete_policy(self, key: PolicyKey) -> None:
         """Delete a policy; the claims in its name stay."""
         del self.policies[key]
         self._by_namespace = None
         self._candidates.clear()
-        self._highest.clear()
 
     def bindings_of(self, policy: ClaimingPolicy) -> list[DetectedBinding]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""

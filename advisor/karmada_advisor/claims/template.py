@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.binding_spec import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -179,13 +179,6 @@ class Template(Struct, frozen=True):
     resource_version: str = ""
     managed_by: str = ""
     deleting: bool = False
-
-    @property
-    def selectable(self) -> Hashable:
-        """What selectors without a name and a namespace can tell apart; equal templates match the same of them."""
-        # A policy that claims a template with unknown labels is assumed to match it.
-        labels = self.claim if self.labels is None else frozenset(self.labels.items())
-        return self.key.api_version, self.key.kind, labels
 
     def with_claim(self, claim: Claim) -> Template:
         """Return the template with another claim, also in its labels, which selectors see."""

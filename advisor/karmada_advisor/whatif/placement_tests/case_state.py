@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.state.stored import part
-from karmada_advisor.whatif.placement_tests.model import ScenarioChange, WorkloadSize
+from karmada_advisor.whatif.placement_tests.model import ScenarioChange
 from karmada_advisor.whatif.placement_tests.scenario import START, OddTemplates, Scenario, with_uids
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, known_after
@@ -46,7 +47,7 @@ class CaseState(Struct):
     scenario: Scenario
     objects: PlanObjects
     known: Known
-    sizes: dict[TemplateKey, WorkloadSize]
+    sizes: dict[TemplateKey, Replicas]
     odd: OddTemplates
     last: WrittenChange | None = None
     what_if: WhatIf | None = None
@@ -96,7 +97,7 @@ class CaseState(Struct):
             if base.templates.get(resource_key(each)) is after.templates.get(resource_key(each))
             and resource_key(each) in base.templates
         }
-        sizes = {key: WorkloadSize(*size) for key, size in scenario.detector.sizes.items()}
+        sizes = dict(scenario.detector.sizes)
         known = known_after(scenario.known, scenario.objects, start)
         state = cls(scenario, start, known, sizes, odd)
         state._scaled(given)

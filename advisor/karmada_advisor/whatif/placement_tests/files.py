@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
+from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.fleet.files import as_cluster
 from karmada_advisor.fleet.names import nearest_hint
@@ -20,7 +21,6 @@ from karmada_advisor.whatif.placement_tests.model import (
     PlacementTestFile,
     ScenarioControllerManager,
     ScenarioScheduler,
-    WorkloadSize,
 )
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA, keys_of
@@ -157,7 +157,7 @@ class _Reader:
             return
         yield manifest
 
-    def _sizes(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[tuple[TemplateKey, WorkloadSize]]:
+    def _sizes(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[tuple[TemplateKey, Replicas]]:
         templates = list(workloads)
         for written, each in self._in.mapping(("sizes",), value).items():
             path = ("sizes", written)
@@ -175,7 +175,7 @@ class _Reader:
             request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
             key = template_key(named[0])
             claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
-            yield claimed, WorkloadSize(replicas, {"resourceRequest": request} if request else None)
+            yield claimed, Replicas(replicas, {"resourceRequest": request} if request else None)
 
     # --- the scheduler ---
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final, NamedTuple
 
+from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES
@@ -133,13 +134,6 @@ class ScenarioControllerManager(Struct, frozen=True):
     gates: Mapping[str, bool] = field(default_factory=dict)
 
 
-class WorkloadSize(NamedTuple):
-    """What an interpreter would read from a workload: ``spec.replicas`` and ``spec.replicaRequirements`` of its binding."""
-
-    replicas: int
-    requirements: Mapping[str, Any] | None
-
-
 class PlacementTestFile(Struct, frozen=True):
     """A file whose every part can be used.
 
@@ -164,7 +158,7 @@ class PlacementTestFile(Struct, frozen=True):
     policies: Sequence[Manifest]
     workloads: Sequence[Manifest]
     bindings: Sequence[Manifest]
-    sizes: Mapping[TemplateKey, WorkloadSize]
+    sizes: Mapping[TemplateKey, Replicas]
     scheduler: ScenarioScheduler
     controller_manager: ScenarioControllerManager
     cases: Sequence[PlacementCase]

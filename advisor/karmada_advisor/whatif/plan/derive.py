@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import (
+    DEFAULTS,
     Claims,
     DetectorOptions,
     Event,
@@ -28,7 +29,6 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
 from karmada_scheduler.structs import Struct, field, replace
 
-DETECTOR: Final = DetectorOptions()
 _MOST_ORDERED: Final = 1_000
 """Templates up to which the plan is checked for results that depend on the order of the changes."""
 
@@ -57,7 +57,7 @@ class Derived(Struct):
     notes: list[str] = field(default_factory=list)
 
 
-def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = DETECTOR) -> Derived:
+def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = DEFAULTS) -> Derived:
     """Change the bindings in ``after`` as its policies and templates require.
 
     Bindings of policies that do not change stay as they are, even if they differ from the policy.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.claims.replicas import ReplicaReader
+from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.fleet.rules import not_known
@@ -98,9 +98,8 @@ def template_hold(before: PlanObjects, binding: Binding, options: DetectorOption
     if template in before.metadata_only or template not in before.templates:
         return None
     try:
-        wanted = (
-            ReplicaReader(replace(options, sizes={})).of(read_template(before.templates[template])).replicas
-        )
+        read = read_template(before.templates[template])
+        wanted = replicas_of(read, replace(options, sizes={})).replicas
     except ManifestError:
         return None
     if wanted in {0, stored}:

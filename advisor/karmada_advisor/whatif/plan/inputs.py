@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.model import DEFAULTS, DetectorOptions
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.change_model import ChangeShown
-from karmada_advisor.whatif.plan.derive import DETECTOR
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, PlanObjects
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -127,6 +126,6 @@ class PlanInputs(Struct, frozen=True):
     is_live: bool = False
     templates_known: TemplatesKnown = field(default_factory=TemplatesKnown)
     more_notes: Sequence[str] = ()
-    detector: DetectorOptions = DETECTOR
+    detector: DetectorOptions = DEFAULTS
     known: Known | None = None
     progress: Callable[[str, int, int], None] = lambda _phase, _done, _total: None
