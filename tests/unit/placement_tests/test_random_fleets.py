@@ -25,8 +25,6 @@ from karmada_advisor.whatif.placement_tests.model import (
     FilePlace,
     PlacementTestFile,
     ScenarioChange,
-    ScenarioControllerManager,
-    ScenarioScheduler,
 )
 from karmada_advisor.whatif.placement_tests.running import CaseTries
 from karmada_advisor.whatif.placement_tests.scenario import (
@@ -127,8 +125,6 @@ def _file(clusters: Iterable[Manifest], policy: Manifest, rng: random.Random) ->
         (template,),
         (),
         {},
-        ScenarioScheduler(),
-        ScenarioControllerManager(),
         (),
     )
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.fleet.files import as_cluster
 from karmada_advisor.fleet.names import nearest_hint
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import text_of
 from karmada_advisor.whatif.placement_tests.case_files import CaseReader
 from karmada_advisor.whatif.placement_tests.checking import problems_of
@@ -19,8 +20,6 @@ from karmada_advisor.whatif.placement_tests.model import (
     KIND,
     Manifest,
     PlacementTestFile,
-    ScenarioControllerManager,
-    ScenarioScheduler,
 )
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA, keys_of
@@ -96,10 +95,10 @@ class _Reader:
             for each in self.included.listed(("bindings",), found.get("bindings"))
             if each.get("kind") in KINDS
         ]
-        controller = self._controller_manager(found.get("controllerManager", {}))
+        evicts, controller_gates = self._controller_manager(found.get("controllerManager", {}))
         name = found.get("name", self._in.path)
-        scheduler = self._scheduler(found.get("scheduler", {}))
-        cases = CaseReader(self._in, has_plugins=bool(scheduler.plugin_dirs or scheduler.config))
+        rules, gates, names = self._scheduler(found.get("scheduler", {}))
+        cases = CaseReader(self._in, has_plugins=bool(rules.plugin_dirs or rules.config))
         return PlacementTestFile(
             path=self._in.path,
             name=name if self._in.typed(("name",), name, str) else "",
@@ -108,8 +107,11 @@ class _Reader:
             workloads=tuple(templates),
             bindings=tuple(bindings),
             sizes=dict(self._sizes(found.get("sizes", {}), templates)),
-            scheduler=scheduler,
-            controller_manager=controller,
+            rules=rules,
+            gates=gates,
+            scheduler_names=names,
+            evicts=evicts,
+            controller_gates=controller_gates,
             cases=tuple(cases.cases(found["cases"])) if "cases" in found else (),
             notes=tuple(self._notes),
             priority_classes={
@@ -179,7 +181,8 @@ class _Reader:
 
     # --- the scheduler ---
 
-    def _scheduler(self, value: Any) -> ScenarioScheduler:
+    def _scheduler(self, value: Any) -> tuple[Rules, Mapping[str, bool], Sequence[str]]:
+        """Return the rules, the feature gates, and the names of the schedulers."""
         path: YamlPath = ("scheduler",)
         found = self._in.mapping(path, value, keys_of("Scheduler"))
         texts = {
@@ -187,14 +190,14 @@ class _Reader:
             for name in ("plugins", "names")
         }
         directories = [
-            str(each)
+            each
             for at, text in self._in.texts((*path, "pluginDirs"), found.get("pluginDirs"))
             for each in [self.included.resolved(at, text)]
             if each is not None
         ]
-        config = ""
+        config = None
         if "config" in found and self._in.typed((*path, "config"), found["config"], str):
-            config = str(self.included.resolved((*path, "config"), found["config"]) or "")
+            config = self.included.resolved((*path, "config"), found["config"])
         decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
         if decisions_of not in RULES:
             known = " or ".join(f'"{each}"' for each in RULES)
@@ -202,22 +205,23 @@ class _Reader:
                 (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
             )
             decisions_of = DEFAULT_RULES.decisions_of
-        return ScenarioScheduler(
-            self._gates((*path, "featureGates"), found.get("featureGates", {}), "Scheduler"),
-            texts["plugins"],
-            config,
-            directories,
-            texts["names"],
-            decisions_of,
+        rules = Rules(
+            plugins=texts["plugins"] or None,
+            config=config,
+            plugin_dirs=directories,
+            decisions_of=decisions_of,
         )
+        gates = self._gates((*path, "featureGates"), found.get("featureGates", {}), "Scheduler")
+        return rules, gates, texts["names"]
 
-    def _controller_manager(self, value: Any) -> ScenarioControllerManager:
+    def _controller_manager(self, value: Any) -> tuple[bool, Mapping[str, bool]]:
+        """Return whether it evicts, and its feature gates."""
         path: YamlPath = ("controllerManager",)
         found = self._in.mapping(path, value, keys_of("ControllerManager"))
         evicts = found.get("noExecuteTaintEviction", False)
         self._in.typed((*path, "noExecuteTaintEviction"), evicts, bool)
         gates = self._gates((*path, "featureGates"), found.get("featureGates", {}), "ControllerManager")
-        return ScenarioControllerManager(evicts is True, gates)
+        return evicts is True, gates
 
     def _gates(self, path: YamlPath, value: Any, definition: str) -> dict[str, bool]:
         known = SCHEMA["$defs"][definition]["properties"]["featureGates"]["properties"]

@@ -8,8 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES
+from karmada_advisor.fleet.rules import Rules
 from karmada_scheduler.structs import Struct, field
 
 API_VERSION: Final = "test.pyscheduler.karmada.io/v1alpha1"
@@ -102,38 +101,6 @@ class PlacementCase(Struct, frozen=True):
     skip: str = ""
 
 
-class ScenarioScheduler(Struct, frozen=True):
-    """The scheduler of a file.
-
-    Attributes:
-        gates: Feature gates that are set.
-        plugins: As the flag ``--plugins``; empty for the default.
-        config: The configuration file; "" without one.
-        plugin_dirs: Directories of plugin files.
-        names: The schedulers that exist.
-        decisions_of: As the flag ``--decisions-of``.
-    """
-
-    gates: Mapping[str, bool] = field(default_factory=dict)
-    plugins: Sequence[str] = ()
-    config: str = ""
-    plugin_dirs: Sequence[str] = ()
-    names: Sequence[str] = (DEFAULT_SCHEDULER_NAME,)
-    decisions_of: str = DEFAULT_RULES.decisions_of
-
-
-class ScenarioControllerManager(Struct, frozen=True):
-    """The flags of karmada-controller-manager that placements depend on.
-
-    Attributes:
-        evicts: Whether it evicts from clusters with NoExecute taints.
-        gates: Feature gates that are set.
-    """
-
-    evicts: bool = False
-    gates: Mapping[str, bool] = field(default_factory=dict)
-
-
 class PlacementTestFile(Struct, frozen=True):
     """A file whose every part can be used.
 
@@ -145,8 +112,11 @@ class PlacementTestFile(Struct, frozen=True):
         workloads: The templates.
         bindings: Bindings that exist at the start, for a fleet with a history.
         sizes: Of workloads whose replicas only an interpreter can read.
-        scheduler: The scheduler.
-        controller_manager: The flags of karmada-controller-manager.
+        rules: The rules of the scheduler, without its feature gates.
+        gates: Feature gates of the scheduler that are set.
+        scheduler_names: The schedulers that exist; empty for those of the configuration.
+        evicts: Whether karmada-controller-manager evicts from clusters with NoExecute taints.
+        controller_gates: Feature gates of karmada-controller-manager that are set, besides those of the scheduler.
         cases: The cases, in the order of the file.
         notes: What was left out, and why.
         priority_classes: Value by name of PriorityClass.
@@ -159,9 +129,12 @@ class PlacementTestFile(Struct, frozen=True):
     workloads: Sequence[Manifest]
     bindings: Sequence[Manifest]
     sizes: Mapping[TemplateKey, Replicas]
-    scheduler: ScenarioScheduler
-    controller_manager: ScenarioControllerManager
     cases: Sequence[PlacementCase]
+    rules: Rules = Rules()
+    gates: Mapping[str, bool] = field(default_factory=dict)
+    scheduler_names: Sequence[str] = ()
+    evicts: bool = False
+    controller_gates: Mapping[str, bool] = field(default_factory=dict)
     notes: Sequence[str] = ()
     priority_classes: Mapping[str, int] = field(default_factory=dict)
 

@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from itertools import combinations
-from pathlib import Path
 from typing import Final
 
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.policy import read_policy
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, template_of
-from karmada_advisor.fleet.rules import Rules, dry_running
+from karmada_advisor.fleet.rules import dry_running
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part, policy_key, text_of
@@ -35,7 +34,7 @@ from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.core.assign_replicas import assign_replicas
@@ -124,25 +123,18 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     objects = objects_of(file)
     known = known_of(objects)
     shown = ShownObjects(Workloads(None), clock=clock.now)
-    scheduler = file.scheduler
-    rules = Rules(
-        plugins=scheduler.plugins or None,
-        config=Path(scheduler.config) if scheduler.config else None,
-        plugin_dirs=[Path(folder) for folder in scheduler.plugin_dirs],
-        own=own,
-    )
-    gates = FeatureGates(scheduler.gates, RULES[scheduler.decisions_of])
-    with dry_running(rules, gates, shown) as dry_run:
+    gates = FeatureGates(file.gates, RULES[file.rules.decisions_of or DEFAULT_RULES.decisions_of])
+    with dry_running(replace(file.rules, own=own), gates, shown) as dry_run:
         yield Scenario(
             objects,
             known,
             dry_run,
             clock,
             schedulers_named(
-                scheduler.names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+                file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
             ),
             _detector(file),
-            file.controller_manager.evicts,
+            file.evicts,
             _lints(file, known),
         )
 
@@ -162,7 +154,7 @@ def _lints(file: PlacementTestFile, known: Known) -> dict[str, Sequence[str]]:
 
 
 def _detector(file: PlacementTestFile) -> DetectorOptions:
-    gates = FeatureGates({**file.scheduler.gates, **file.controller_manager.gates})
+    gates = FeatureGates({**file.gates, **file.controller_gates})
     return DetectorOptions.of(gates, priority_classes=file.priority_classes, sizes=file.sizes)
 
 
