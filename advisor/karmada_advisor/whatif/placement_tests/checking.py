@@ -27,6 +27,7 @@ from karmada_advisor.whatif.plan.objects import (
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
+    named,
     unversioned,
 )
 from karmada_scheduler.api.manifest import ManifestError
@@ -65,17 +66,11 @@ def problems_of(file: PlacementTestFile) -> list[CheckedProblem]:
     return found
 
 
-def _shown(manifest: Manifest) -> str:
-    metadata = part(manifest, "metadata")
-    name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
-    return f"{manifest.get('kind')} {name}"
-
-
 def _of_policies(file: PlacementTestFile) -> Iterator[CheckedProblem]:
     for policy in file.policies:
         if (text := refused(policy, None)) is not None:
             field = text.partition(": ")[0].partition(" ")[0]
-            shown = f"{_shown(policy)}: Karmada would refuse it: {text}"
+            shown = f"{' '.join(named(policy))}: Karmada would refuse it: {text}"
             yield CheckedProblem(FilePlace(), shown, policy, field if field.startswith("spec") else "")
 
 
@@ -84,7 +79,9 @@ def _of_workloads(file: PlacementTestFile) -> Iterator[CheckedProblem]:
         try:
             replicas_of(read_template(template))
         except ManifestError as problem:
-            yield CheckedProblem(FilePlace(), f"{_shown(template)}: {problem}", template, problem.path)
+            yield CheckedProblem(
+                FilePlace(), f"{' '.join(named(template))}: {problem}", template, problem.path
+            )
 
 
 def refused(policy: Manifest, before: Manifest | None) -> str | None:
@@ -134,7 +131,7 @@ class _Case:
             if each is not policies.get(key):
                 text = refused(each, None if before is None else before.get(key))
                 if text is not None:
-                    shown = f"{_shown(each)}: Karmada would refuse it: {text}"
+                    shown = f"{' '.join(named(each))}: Karmada would refuse it: {text}"
                     yield CheckedProblem(change.place, shown)
 
     def _of_expectation(self, expectation: Expectation, *, in_step: bool) -> Iterator[CheckedProblem]:

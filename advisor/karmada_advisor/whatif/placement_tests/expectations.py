@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.state.stored import mappings, part, value_at
@@ -26,20 +26,6 @@ PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 
 OF_STEPS: Final = {"effect": "state", "stops": "placement"}
 """Expectations that compare with what there was before, and with what of it."""
-
-
-_VALUES: Final[Mapping[str, Callable[[PlacedWorkload], Any]]] = {
-    "placed": lambda found: found.is_placed,
-    "clusters": lambda found: found.clusters,
-    "replicas": lambda found: sum(found.clusters.values()),
-    "policy": lambda found: found.policy,
-    "notPlaced": lambda found: False if found.is_placed else found.reason or True,
-    "causes": lambda found: found.causes,
-    "warnings": lambda found: found.warnings,
-    "type": lambda found: found.type,
-    "effect": lambda found: found.effect,
-    "stops": lambda found: found.stops,
-}
 
 
 def _holds(key: str, expected: Any, got: Any) -> bool:
@@ -84,7 +70,7 @@ class _Check(Struct, frozen=True):
 
     def failures(self) -> Iterator[ExpectationFailure]:
         """Yield what does not hold."""
-        missing = next((each for each in self.found if not each.is_placed), None)
+        missing = next((each for each in self.found if not each.placed), None)
         reported = False
         for key, wanted in self.expectation.keys.items():
             if missing is not None and key in PLACED_ONLY:
@@ -97,7 +83,7 @@ class _Check(Struct, frozen=True):
             if key == "that":
                 yield from self._expressions()
                 continue
-            got = [_VALUES[key](each) for each in self.found]
+            got = [getattr(each, "not_placed" if key == "notPlaced" else key) for each in self.found]
             if not all(_holds(key, wanted.value, each) for each in got):
                 yield self._difference(key, wanted, got)
 
@@ -124,7 +110,7 @@ class _Check(Struct, frozen=True):
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
             text = self.found[0].why_not_placed
         if key == "placed" and wanted.value and not text:
-            text = next(each for each in self.found if not each.is_placed).why_not_placed
+            text = next(each for each in self.found if not each.placed).why_not_placed
         failure = self._failure(key, list(got) if differ else got[0], text)
         if key != "clusters":
             return failure
@@ -186,9 +172,9 @@ class WorkloadData:
     def _result(self) -> Mapping[str, Any]:
         found = self._found
         return {
-            "isPlaced": found.is_placed,
-            "reason": "" if found.is_placed else found.reason,
-            "message": "" if found.is_placed else found.why_not_placed,
+            "isPlaced": found.placed,
+            "reason": "" if found.placed else found.reason,
+            "message": "" if found.placed else found.why_not_placed,
             "type": found.type,
             "effect": found.effect,
             "policy": found.policy,

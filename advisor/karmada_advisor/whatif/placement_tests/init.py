@@ -137,7 +137,7 @@ def _cases(
             if {each.get("name"): each.get("replicas") or 0 for each in stored} not in placements:
                 elsewhere.append(_name(binding))
             expected: dict[str, Any] = {"policy": policy}
-            if not all(each.is_placed for each in found):
+            if not all(each.placed for each in found):
                 reason = found[0].reason
                 expected |= {"notPlaced": reason} if reason else {"placed": False}
             elif all(each == placements[0] for each in placements) and part(binding, "spec").get("replicas"):

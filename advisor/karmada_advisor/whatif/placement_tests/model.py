@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.whatif.plan.objects import named
 from karmada_scheduler.structs import Struct, field
 
 API_VERSION: Final = "test.pyscheduler.karmada.io/v1alpha1"
@@ -142,9 +143,7 @@ class PlacementTestFile(Struct, frozen=True):
 def shown_change(change: ScenarioChange) -> str:
     """Return a change in one line: ``scale shop/checkout=30``."""
     if change.word == "apply":
-        metadata = change.value.get("metadata") or {}
-        name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
-        return f"apply {change.value.get('kind')}/{name}"
+        return f"apply {'/'.join(named(change.value))}"
     if change.word == "at":
         at: datetime = change.value
         return f"at {at.isoformat()}"

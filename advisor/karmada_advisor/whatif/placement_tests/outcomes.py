@@ -107,7 +107,7 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         return explain(inputs, source=source)
 
     @property
-    def is_placed(self) -> bool:
+    def placed(self) -> bool:
         """Whether it has clusters."""
         return self.binding is not None and bool(self.binding.spec.clusters)
 
@@ -116,6 +116,16 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         """Its replicas by cluster, in the order of names."""
         targets = self.binding.spec.clusters if self.binding is not None else ()
         return {each.name: each.replicas for each in sorted(targets)}
+
+    @property
+    def replicas(self) -> int:
+        """The sum of its replicas."""
+        return sum(self.clusters.values())
+
+    @property
+    def not_placed(self) -> str | bool:
+        """False if it is placed; why it is not, True if nothing says so."""
+        return False if self.placed else self.reason or True
 
     @property
     def reason(self) -> str:

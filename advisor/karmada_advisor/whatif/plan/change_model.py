@@ -6,8 +6,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karmada_advisor.state.stored import part, text_of
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, named
 from karmada_scheduler.structs import Struct
 
 
@@ -88,6 +87,4 @@ class ChangedObjects:
 
     def show(self, sign: str, manifest: Manifest, text: str = "", fields: Iterable[FieldChange] = ()) -> None:
         """Add a part of the change: ``+``, ``~``, ``-``, or ``=`` for an object that stays as it is."""
-        metadata = part(manifest, "metadata")
-        name = "/".join(str(each) for each in (metadata.get("namespace"), metadata.get("name")) if each)
-        self.shown.append(ChangeShown(sign, f"{text_of(manifest, 'kind')}/{name}", text, tuple(fields)))
+        self.shown.append(ChangeShown(sign, "/".join(named(manifest)), text, tuple(fields)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from copy import copy
 from typing import Any, NamedTuple
 
 from karmada_advisor.claims.shapes import stored_spec
@@ -50,6 +51,13 @@ def resource_key(binding: Manifest) -> UnversionedTemplateKey:
     return UnversionedTemplateKey(group_of(str(resource.get("apiVersion") or "")), *names)
 
 
+def named(manifest: Manifest) -> tuple[str, str]:
+    """Return the kind of an object, and its name with its namespace, if it has one."""
+    metadata = part(manifest, "metadata")
+    names = metadata.get("namespace"), metadata.get("name")
+    return text_of(manifest, "kind"), "/".join(str(each) for each in names if each)
+
+
 def group_of(api_version: str) -> str:
     """Return the group of an apiVersion, "" for the core group."""
     return api_version.partition("/")[0] if "/" in api_version else ""
@@ -74,13 +82,12 @@ class PlanObjects(Struct):
 
     def copy(self) -> PlanObjects:
         """Return a copy whose objects can be replaced; the manifests are shared."""
-        policies = None if self.policies is None else dict(self.policies)
         return PlanObjects(
-            dict(self.clusters),
-            dict(self.bindings),
-            policies,
-            dict(self.templates),
-            set(self.metadata_only),
+            copy(self.clusters),
+            copy(self.bindings),
+            copy(self.policies),
+            copy(self.templates),
+            copy(self.metadata_only),
         )
 
     @classmethod

@@ -144,9 +144,7 @@ def binding_plan(
     waiting = waiting if effect in _PLACING else ()
     decided = each.decided
     return BindingPlan(
-        key.kind,
-        key.namespace,
-        key.name,
+        *key,
         effect,
         claim,
         derived.policies.get(key),

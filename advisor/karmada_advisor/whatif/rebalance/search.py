@@ -232,12 +232,9 @@ class RebalanceSearch:
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
             self._side = PlanSide(self._inputs.rules, self._side.snapshot, self._bindings.values())
-        key, resource = binding.key, binding.spec.resource
         return BindingMove(
-            key.kind,
-            key.namespace,
-            key.name,
-            RebalancedWorkload(resource.api_version, resource.kind, resource.namespace, resource.name),
+            *binding.key,
+            RebalancedWorkload(*binding.spec.resource[:4]),
             candidate.reason,
             targets(binding.spec.clusters),
             targets(after),

@@ -67,23 +67,23 @@ class Evicted(NamedTuple):
         before: Its clusters before the loss.
         is_evicted: Whether it leaves lost clusters on which it has been.
         after: Its clusters after the decision; those that are left without one.
-        is_decided: Whether a decision follows.
-        is_held: Whether a Guard plugin, a quota or a plugin keeps what is left of it.
         failed_by: Why the decision failed.
+        message: Of the failure, or why it is not judged; "" without one.
+        is_held: Whether a Guard plugin, a quota or a plugin keeps what is left of it.
+        is_decided: Whether a decision follows.
         is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do, or the
             eviction times out.
-        message: Of the failure, or why it is not judged; "" without one.
         is_judged: Whether the rules of its scheduler are known.
     """
 
     before: Targets
     is_evicted: bool
     after: Targets
-    is_decided: bool = False
-    is_held: bool = False
     failed_by: FailedBy = FailedBy.NOTHING
-    is_purged_directly: bool = False
     message: str = ""
+    is_held: bool = False
+    is_decided: bool = False
+    is_purged_directly: bool = False
     is_judged: bool = True
 
 

@@ -129,8 +129,8 @@ class LossDecisions(Struct, dict=True):
         return Evicted(
             self.binding.spec.clusters,
             left.is_evicted,
+            left.binding.spec.clusters,
             is_held=is_held,
-            after=left.binding.spec.clusters,
             message="" if self.is_judged or self.hold is None else self.hold.text,
             is_judged=self.is_judged,
         )
@@ -140,15 +140,12 @@ class LossDecisions(Struct, dict=True):
         return Evicted(
             self.binding.spec.clusters,
             left.is_evicted,
+            *found,
             is_decided=True,
-            is_held=found.is_held,
-            after=found.after,
-            failed_by=found.failed_by,
             is_purged_directly=left.is_evicted
             and loss is not Loss.DELETED
             and self.purge_mode in _PURGED
             and not self._is_healthy_on(found.after),
-            message=found.message,
         )
 
     def _is_healthy_on(self, targets: Targets) -> bool:

@@ -222,16 +222,24 @@ class _Report:
                 numbers.append(places[number])
         for position in sorted(by_binding):
             asked = self._losses.asked[position]
-            spec, key = asked.binding.spec, asked.stored.key
+            spec = asked.binding.spec
             yield BindingLosses(
-                key.kind,
-                key.namespace,
-                key.name,
+                *asked.stored.key,
                 policy_of(asked.stored.annotations),
                 spec.replicas,
                 targets(spec.clusters),
                 asked.drifts,
-                tuple(_binding_loss(*each) for each in by_binding[position].values()),
+                tuple(
+                    BindingLoss(
+                        tuple(sorted(numbers)),
+                        *pair.classified[:4],
+                        pair.found.failed_by,
+                        pair.found.message,
+                        pair.is_pending,
+                        targets(pair.found.after),
+                    )
+                    for pair, numbers in by_binding[position].values()
+                ),
             )
 
     def totals(self, domains: Sequence[DomainLoss], dark: int) -> SurvivalTotals:
@@ -269,18 +277,3 @@ class _Report:
         return [
             each.stored.key for each in self._losses.asked.values() if not each.stored.applied_placement_json
         ]
-
-
-def _binding_loss(pair: Pair, numbers: Sequence[int]) -> BindingLoss:
-    found, result = pair.found, pair.classified
-    return BindingLoss(
-        tuple(sorted(numbers)),
-        result.effect,
-        result.dark,
-        result.interrupted,
-        result.missing,
-        found.failed_by,
-        found.message,
-        pair.is_pending,
-        targets(found.after),
-    )
