@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +25,10 @@ _SHOWN_PARTS: Final = re.compile(
     r"|\b(?:placed|clusters|before)\.size\(\)|\bresult\.\w+\b"
 )
 _MOST_ITEMS: Final = 5
+
+
+_Declared = tuple[str, list[Any], Any, Callable[..., Any]]
+"""Name, types of the parameters, type of the result, and what computes it."""
 
 
 class NoCelError(Exception):
@@ -75,43 +80,39 @@ class Expressions:
         self._data: WorkloadData | None = None
         type_ = cel.Type
         self._bool, self._allowed = type_.BOOL, (type_.BOOL, type_.DYN)
-        self._overload, self._declare = cel.Overload, cel.FunctionDecl
         text, number, dyn = type_.STRING, type_.DOUBLE, type_.DYN
         texts, any_list = type_.List(text), type_.List(dyn)
-        reading: Mapping[str, tuple[Sequence[Any], Any, Callable[..., Any]]] = {
-            "replicas": ([text], type_.INT, self._reads("replicas")),
-            "total": ([], type_.INT, lambda: sum(each["replicas"] for each in self._now.variable("placed"))),
-            "regions": ([], texts, lambda: self._now.values("region")),
-            "providers": ([], texts, lambda: self._now.values("provider")),
-            "zones": ([], texts, lambda: self._now.values("zone")),
-            "share": ([text, text], dyn, self._reads("share")),
-            "survives": ([text], type_.BOOL, self._reads("survives")),
-        }
-        functions = [self._function(name, *each) for name, each in reading.items()]
-        functions += [
-            self._function(name, [any_list], dyn, impl, is_member=True)
-            for name, impl in (("sum", sum), ("min", min), ("max", max))
-        ]
-        functions += [
-            self._function(name, [number, number], result, impl, is_member=True)
-            for name, result, impl in (
-                ("isLessThan", type_.BOOL, lambda one, other: one < other),
-                ("isGreaterThan", type_.BOOL, lambda one, other: one > other),
-                ("compareTo", type_.INT, lambda one, other: (one > other) - (one < other)),
-            )
-        ]
-        functions.append(self._function("asApproximateFloat", [number], number, float, is_member=True))
-        functions.append(
-            self._declare(
-                "quantity",
-                [
-                    self._overload(
-                        f"quantity_{each.name()}", return_type=number, parameters=[each], impl=_quantity
-                    )
-                    for each in (text, type_.INT, number)
-                ],
-            )
+        functions: Sequence[_Declared] = (
+            ("replicas", [text], type_.INT, self._reads("replicas")),
+            ("total", [], type_.INT, lambda: sum(each["replicas"] for each in self._now.variable("placed"))),
+            ("regions", [], texts, lambda: self._now.values("region")),
+            ("providers", [], texts, lambda: self._now.values("provider")),
+            ("zones", [], texts, lambda: self._now.values("zone")),
+            ("share", [text, text], dyn, self._reads("share")),
+            ("survives", [text], type_.BOOL, self._reads("survives")),
+            ("quantity", [text], number, _quantity),
+            ("quantity", [type_.INT], number, _quantity),
+            ("quantity", [number], number, _quantity),
         )
+        methods: Sequence[_Declared] = (
+            ("sum", [any_list], dyn, sum),
+            ("min", [any_list], dyn, min),
+            ("max", [any_list], dyn, max),
+            ("isLessThan", [number, number], type_.BOOL, operator.lt),
+            ("isGreaterThan", [number, number], type_.BOOL, operator.gt),
+            ("compareTo", [number, number], type_.INT, lambda one, other: (one > other) - (one < other)),
+            ("asApproximateFloat", [number], number, float),
+        )
+        overloads: dict[str, list[Any]] = {}
+        for is_member, rows in ((False, functions), (True, methods)):
+            for name, parameters, result, impl in rows:
+                known = overloads.setdefault(name, [])
+                id_ = f"{name}_of_{len(parameters)}_{len(known)}"
+                known.append(
+                    cel.Overload(
+                        id_, return_type=result, parameters=parameters, is_member=is_member, impl=impl
+                    )
+                )
         self._env = cel.NewEnv(
             variables={
                 **dict.fromkeys(_ROWS, any_list),
@@ -119,27 +120,9 @@ class Expressions:
                 "workload": type_.Map(text, dyn),
             },
             extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings(), ext_math.ExtMath()],
-            functions=functions,
+            functions=[cel.FunctionDecl(*each) for each in overloads.items()],
         )
         self._compiled: dict[str, Any] = {}
-
-    def _function(
-        self,
-        name: str,
-        parameters: Sequence[Any],
-        result: Any,
-        impl: Callable[..., Any],
-        *,
-        is_member: bool = False,
-    ) -> Any:
-        overload = self._overload(
-            f"{name}_of_{len(parameters)}",
-            return_type=result,
-            parameters=list(parameters),
-            is_member=is_member,
-            impl=impl,
-        )
-        return self._declare(name, [overload])
 
     def _reads(self, name: str) -> Callable[..., Any]:
         def read(*arguments: str) -> Any:

@@ -14,7 +14,7 @@ from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile, ide
 from karmada_advisor.whatif.placement_tests.model import Manifest
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.schema import keys_of
-from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
+from karmada_advisor.whatif.plan.cluster_edits import NOT_READY, TAINT_FORM, taint_of
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND
 from karmada_scheduler.api.manifest import ManifestError
@@ -93,8 +93,6 @@ class IncludedManifests:
 AMPLE: Final = {"cpu": "100k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "1M"}
 """What a cluster has free of what its ``room`` does not name."""
 
-_EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
-
 
 def cluster_of(
     located: LocatedFile, path: YamlPath, name: str, value: Any, served: Iterable[tuple[str, str]]
@@ -119,7 +117,11 @@ def cluster_of(
     labels = located.mapping((*path, "labels"), found.get("labels", {}))
     for key, text in labels.items():
         located.typed((*path, "labels", key), text, str)
-    taints = [_taint(located, at, text) for at, text in located.texts((*path, "taints"), found.get("taints"))]
+    taints = []
+    for at, text in located.texts((*path, "taints"), found.get("taints")):
+        taints.append(taint_of(text) or {})
+        if not taints[-1]:
+            located.problem(at, f"taints: expected {TAINT_FORM}, got {text}")
     is_ready = found.get("ready", True)
     located.typed((*path, "ready"), is_ready, bool)
     if not is_ready:
@@ -144,16 +146,6 @@ def cluster_of(
         "status": status,
     }
     return None if len(located.problems) > before else manifest
-
-
-def _taint(located: LocatedFile, path: YamlPath, written: str) -> dict[str, str]:
-    left, _, effect = written.rpartition(":")
-    key, _, value = left.partition("=")
-    if not key or effect not in _EFFECTS:
-        expected = f"key=value:Effect with one of {', '.join(_EFFECTS)}"
-        located.problem(path, f"taints: expected {expected}, got {written}")
-    fields = {"key": key, "value": value, "effect": effect}
-    return {name: text for name, text in fields.items() if text}
 
 
 def _free_amounts(located: LocatedFile, path: YamlPath, value: Any) -> dict[str, str]:

@@ -6,6 +6,7 @@ identifiers that a file leaves out stay as they are.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from karmada_advisor.fleet.names import unknown
@@ -120,14 +121,11 @@ class Draft(ClusterEdits, WorkloadEdits):
         if resource is not None:
             self.shown.append(ChangeShown("-", str(resource)))
             return
-        shown = "/".join(each for each in (kind, namespace, name) if each)
         known = [
             *("/".join(filter(None, key)) for key in self.after.bindings),
-            *("/".join(filter(None, key)) for key in self.after.policies or ()),
-            *map(str, self.after.templates),
             *(str(resource_key(each)) for each in self.after.bindings.values()),
         ]
-        raise ChangeError(unknown(shown, shown, known))
+        raise self._unknown("", (kind, namespace, name), known)
 
     def _delete_binding_of(self, kind: str, namespace: str, name: str) -> UnversionedTemplateKey | None:
         """Delete the binding of a template; return the template, None if it has no binding."""
@@ -138,6 +136,14 @@ class Draft(ClusterEdits, WorkloadEdits):
                 return resource
         return None
 
+    def _unknown(self, flag: str, key: tuple[str, ...], known: Iterable[str]) -> ChangeError:
+        """Return that there is no object with a key, and the nearest of the known ones, policies and templates."""
+        shown = "/".join(filter(None, key))
+        policies = ("/".join(filter(None, each)) for each in self.after.policies or ())
+        return ChangeError(
+            unknown(f"{flag}{shown}", shown, [*known, *policies, *map(str, self.after.templates)])
+        )
+
     def edit(self, kind: str, namespace: str, name: str, patch: Manifest) -> None:
         """Change an object by a merge patch, as ``kubectl patch --type merge`` does.
 
@@ -147,13 +153,8 @@ class Draft(ClusterEdits, WorkloadEdits):
         kind = _canonical(kind, self.after)
         places = [] if kind in KINDS else self._places_of(kind, namespace, name)
         if not places:
-            shown = "/".join(each for each in (kind, namespace, name) if each)
-            known = [
-                *(f"{CLUSTER}/{each}" for each in self.after.clusters),
-                *("/".join(filter(None, key)) for key in self.after.policies or ()),
-                *map(str, self.after.templates),
-            ]
-            raise ChangeError(unknown(f"--edit: {shown}", shown, known))
+            known = [f"{CLUSTER}/{each}" for each in self.after.clusters]
+            raise self._unknown("--edit: ", (kind, namespace, name), known)
         objects, key = places[0]
         old = objects[key]
         new = patched(old, patch)

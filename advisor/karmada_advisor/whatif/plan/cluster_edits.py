@@ -22,6 +22,7 @@ NOT_READY: Final = "cluster.karmada.io/not-ready"
 """The key of the taint that Karmada's controller gives to a cluster that is not ready."""
 
 _EFFECTS: Final = ("NoSchedule", "PreferNoSchedule", "NoExecute")
+TAINT_FORM: Final = f"key=value:Effect with one of {', '.join(_EFFECTS)}"
 _DELETED_AT: Final = "2000-01-01T00:00:00Z"
 
 
@@ -54,13 +55,11 @@ class ClusterEdits(ChangedObjects):
         if written.endswith("-"):
             self._remove_taint(name, written.removesuffix("-"))
             return
-        left, _, effect = written.rpartition(":")
-        key, _, value = left.partition("=")
-        if not key or effect not in _EFFECTS:
-            expected = f"C=key=value:Effect with one of {', '.join(_EFFECTS)}, or C=key- to remove one"
+        taint = taint_of(written)
+        if taint is None:
+            expected = f"C={TAINT_FORM}, or C=key- to remove one"
             raise ChangeError(f"--taint: expected {expected}, got {name}={written}")
-        fields = {"key": key, "value": value, "effect": effect}
-        self._set_taint(name, {field: text for field, text in fields.items() if text}, f"+ taint {written}")
+        self._set_taint(name, taint, f"+ taint {written}")
 
     def _remove_taint(self, name: str, written: str) -> None:
         key, _, effect = written.partition(":")
@@ -176,6 +175,14 @@ class ClusterEdits(ChangedObjects):
     def _store(self, name: str, manifest: Manifest, text: str, *, sign: str = "~") -> None:
         self.after.clusters[name] = manifest
         self.shown.append(ChangeShown(sign, f"{CLUSTER}/{name}", text))
+
+
+def taint_of(written: str) -> dict[str, str] | None:
+    """Return a taint that is written as ``key=value:Effect``; None if it is not."""
+    left, _, effect = written.rpartition(":")
+    key, _, value = left.partition("=")
+    fields = {"key": key, "value": value, "effect": effect}
+    return {name: text for name, text in fields.items() if text} if key and effect in _EFFECTS else None
 
 
 def _replicas_on(binding: Manifest, cluster: str) -> int | None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.effects import Comparison
 from karmada_advisor.whatif.plan.inputs import ClusterChange
@@ -50,8 +51,8 @@ def blocked(
             and any(target.name == name for target in each.after)
         )
         if found:
-            are = "binding is" if len(found) == 1 else "bindings are"
-            text = f"stays Terminating while {len(found):,} {are} on it; Karmada deletes its Works there all the same"
+            on_it = counted(len(found), "binding is", "bindings are")
+            text = f"stays Terminating while {on_it} on it; Karmada deletes its Works there all the same"
             yield BlockedDeletion(f"{CLUSTER}/{name}", text, found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -62,7 +62,6 @@ class LossDecisions(Struct, dict=True):
         self.is_decided = self.side.is_assigned(self.stored) and (
             self.hold is None or self.hold.by is not PlanHeldBy.SCHEDULER
         )
-        self._own: dict[Hashable, LossDecision] = {}
         self._evictable: dict[tuple[Taint, ...], bool] = {}
 
     @cached_property
@@ -80,7 +79,6 @@ class LossDecisions(Struct, dict=True):
 
     def forget(self) -> None:
         """Drop what only further decisions need."""
-        self._own.clear()
         self.shared = SharedDecisions()
         for name in ("sweeps", "_standing", "_passing", "_question"):
             self.__dict__.pop(name, None)
@@ -94,12 +92,11 @@ class LossDecisions(Struct, dict=True):
     def _standing(self) -> tuple[Decision | None, Sweeps | None]:
         """The decision without any loss, None if a PreEnqueue plugin keeps the binding out of the queue; and its sweeps."""
         asked = question(self.stored)
-        known = self.shared.standing.get(asked) if asked is not None else None
+        known = self.shared.standing.get(asked)
         if known is None:
             decision = self.side.decision(self.stored)
             known = decision, None if decision is None else sweeps_of(self.stored, decision)
-            if asked is not None:
-                self.shared.standing[asked] = known
+            self.shared.standing[asked] = known
         return known
 
     @property
@@ -241,7 +238,7 @@ class LossDecisions(Struct, dict=True):
         return found
 
     def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
-        known = self._own if self._question is None else self.shared.decided
+        known = self.shared.decided
         key = (self._question, left.present if left.is_evicted else frozenset(), masks)
         found = known.get(key)
         if found is None:
@@ -250,7 +247,7 @@ class LossDecisions(Struct, dict=True):
         return found
 
     @cached_property
-    def _question(self) -> int | None:
-        """What a decision depends on, as a number, if many bindings may agree in it."""
-        asked, numbers = question(self.binding), self.shared.questions
-        return None if asked is None else numbers.setdefault(asked, len(numbers))
+    def _question(self) -> int:
+        """What a decision depends on, as a number."""
+        numbers = self.shared.questions
+        return numbers.setdefault(question(self.binding), len(numbers))

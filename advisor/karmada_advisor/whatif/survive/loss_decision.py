@@ -99,15 +99,15 @@ class SharedDecisions(Struct):
     decided: dict[Hashable, LossDecision] = field(default_factory=dict)
 
 
-def question(binding: Binding) -> Hashable | None:
-    """Return what a decision depends on; None if that is more than what many bindings may agree in.
+def question(binding: Binding) -> Hashable:
+    """Return what a decision depends on; the name of the binding if that is more than what many may agree in.
 
     Of the uid of the workload only counts which name a tie of the division goes to.
     """
     spec = binding.spec
     placement = spec.placement
     if placement is None or spec.components or spec.workload_affinity_groups:
-        return None
+        return binding.key
     requirements = spec.replica_requirements
     return (
         spec.scheduler_name,

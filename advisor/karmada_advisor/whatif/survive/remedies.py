@@ -82,6 +82,11 @@ class _Group(Struct):
     pairs: dict[PairKey, Pair]
 
 
+def _size(group: _Group) -> tuple[int, int]:
+    found = [pair.classified for pair in group.pairs.values()]
+    return -sum(each.dark for each in found), -sum(each.missing for each in found)
+
+
 class Remedies(Struct, frozen=True):
     """Looks for remedies.
 
@@ -160,14 +165,7 @@ class Remedies(Struct, frozen=True):
                 key = (policy, id(stored.spec.placement), effect, why, domains[number].kind)
                 group = made.setdefault(key, _Group(policy, effect, why, {}))
                 group.pairs[number, pair.position] = pair
-        sizes = {
-            id(each): (
-                -sum(one.classified.dark for one in each.pairs.values()),
-                -sum(one.classified.missing for one in each.pairs.values()),
-            )
-            for each in made.values()
-        }
-        return sorted(made.values(), key=lambda each: sizes[id(each)])
+        return sorted(made.values(), key=_size)
 
     def _of_group(self, group: _Group) -> Iterator[FoundRemedy | None]:
         """Yield remedies; None after a step without one."""
