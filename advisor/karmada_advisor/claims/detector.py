@@ -265,8 +265,6 @@ class Detector:
 
     def _release_all(self, policy: ClaimingPolicy) -> None:
         """Do what the detector does for a deleted policy: bindings stay, claims go."""
-        if not policy.permanent_id:
-            return
         for template in self.state.templates_of(policy):
             if any(
                 (each.api_version, each.kind) == (template.key.api_version, template.key.kind)

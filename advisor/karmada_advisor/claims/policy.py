@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.selectors import Match, Selector, read_selector
 from karmada_advisor.claims.shapes import stored_spec
-from karmada_advisor.claims.template import Template
+from karmada_advisor.claims.template import Claim, Template
 from karmada_scheduler.api.manifest import (
     Manifest,
     ManifestError,
@@ -79,6 +79,10 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
     def has_label_selectors(self) -> bool:
         """Whether some selector needs the labels of templates."""
         return any(each.labels is not None for each in self.selectors)
+
+    def has_claimed(self, claim: Claim) -> bool:
+        """Return whether a claim has the permanent id of this policy."""
+        return bool(self.permanent_id) and claim.id_of(self.key.kind) == self.permanent_id
 
     def match(self, template: Template) -> Match:
         """Return how it matches a template: the best of its selectors.

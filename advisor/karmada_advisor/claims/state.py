@@ -84,12 +84,6 @@ class DetectorState:
         self._created = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
         self._candidates: dict[tuple[str, str, str, str], list[ClaimingPolicy]] = {}
-        self._bindings_by_id: dict[tuple[str, str], dict[BindingKey, None]] = defaultdict(dict)
-        self._templates_by_id: dict[tuple[str, str], dict[TemplateKey, None]] = defaultdict(dict)
-        for binding in self.bindings.values():
-            self._index(self._bindings_by_id, binding.key, binding.claim)
-        for template in self.templates.values():
-            self._index(self._templates_by_id, template.key, template.claim)
 
     def copy(self) -> DetectorState:
         """Return an independent copy."""
@@ -169,26 +163,21 @@ class DetectorState:
 
     def bindings_of(self, policy: ClaimingPolicy) -> list[DetectedBinding]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""
-        keys = self._bindings_by_id.get((policy.key.kind, policy.permanent_id), {})
         return [
-            self.bindings[key]
-            for key in keys
-            if not policy.is_namespaced or key.namespace == policy.key.namespace
+            each
+            for key, each in self.bindings.items()
+            if policy.has_claimed(each.claim)
+            and (not policy.is_namespaced or key.namespace == policy.key.namespace)
         ]
 
     def templates_of(self, policy: ClaimingPolicy) -> list[Template]:
         """Return the templates whose labels have the id of a policy."""
-        return [
-            self.templates[key]
-            for key in self._templates_by_id.get((policy.key.kind, policy.permanent_id), {})
-        ]
+        return [each for each in self.templates.values() if policy.has_claimed(each.claim)]
 
     def claim_template(self, template: Template, claim: Claim) -> Template:
         """Write the claim of a template; return the template as it is now."""
         if claim == template.claim:
             return template
-        self._unindex(self._templates_by_id, template.key, template.claim)
-        self._index(self._templates_by_id, template.key, claim)
         changed = template.with_claim(claim)
         self.templates[template.key] = changed
         self.version += 1
@@ -197,41 +186,21 @@ class DetectorState:
     def write_template(self, template: Template) -> None:
         """Create or replace a template; an existing one keeps its claim."""
         before = self.templates.get(template.key)
-        if before is not None:
-            template = template.with_claim(before.claim)
-        else:
-            self._index(self._templates_by_id, template.key, template.claim)
-        self.templates[template.key] = template
+        self.templates[template.key] = template if before is None else template.with_claim(before.claim)
         self.version += 1
 
     def write_binding(self, binding: DetectedBinding) -> None:
         """Create or replace a binding."""
         before = self.bindings.get(binding.key)
-        if before is not None:
-            if before.claim == binding.claim and before.spec == binding.spec:
-                return
-            self._unindex(self._bindings_by_id, binding.key, before.claim)
-        self._index(self._bindings_by_id, binding.key, binding.claim)
-        self.bindings[binding.key] = binding
-        self.version += 1
+        if before is None or (before.claim, before.spec) != (binding.claim, binding.spec):
+            self.bindings[binding.key] = binding
+            self.version += 1
 
     def release_binding(self, key: BindingKey, kind: str) -> None:
         """Remove the metadata of policies of a kind from a binding."""
         binding = self.bindings.get(key)
         if binding is not None:
             self.write_binding(replace(binding, claim=binding.claim.without(kind)))
-
-    @staticmethod
-    def _index(index: dict[tuple[str, str], dict[Any, None]], key: object, claim: Claim) -> None:
-        for kind in (PROPAGATION_POLICY, CLUSTER_PROPAGATION_POLICY):
-            if found := claim.id_of(kind):
-                index[kind, found][key] = None
-
-    @staticmethod
-    def _unindex(index: dict[tuple[str, str], dict[Any, None]], key: object, claim: Claim) -> None:
-        for kind in (PROPAGATION_POLICY, CLUSTER_PROPAGATION_POLICY):
-            if found := claim.id_of(kind):
-                index[kind, found].pop(key, None)
 
     def policy_of(self, key: PolicyKey | None) -> ClaimingPolicy | None:
         """Return a policy, None if there is none."""

@@ -249,7 +249,8 @@ def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: An
     try:
         expressions().compile(value)
     except NoCelError as problem:
-        located.problem_once(path, str(problem))
+        if all(each.text != str(problem) for each in located.problems):
+            located.problem(path, str(problem))
     except ExpressionError as problem:
         line = (value.splitlines() or [""])[problem.line - 1]
         excerpt = (line, " " * (problem.column - 1) + "^")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
@@ -12,6 +12,7 @@ from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests.case_state import make_change
 from karmada_advisor.whatif.placement_tests.expectations import OF_STEPS
+from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
 from karmada_advisor.whatif.placement_tests.model import (
     Expectation,
     FilePlace,
@@ -20,6 +21,7 @@ from karmada_advisor.whatif.placement_tests.model import (
     ScenarioChange,
 )
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
+from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, objects_of
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import (
@@ -36,28 +38,12 @@ from karmada_scheduler.api.policy import PolicyKey
 _NEEDS_NO_SIZE: Final = frozenset({"policy"})
 
 
-class CheckedProblem(NamedTuple):
-    """Something in a file that cannot be.
-
-    Attributes:
-        place: In the file of the tests.
-        text: What is wrong, and what to do.
-        manifest: The policy or workload that is wrong, where it is one that the file names; None otherwise.
-        field: Its field: ``spec.placement.spreadConstraints[0]``; "" if it is not known.
-    """
-
-    place: FilePlace
-    text: str
-    manifest: Manifest | None = None
-    field: str = ""
-
-
-def problems_of(file: PlacementTestFile) -> list[CheckedProblem]:
+def problems_of(file: PlacementTestFile, included: IncludedManifests) -> list[FileProblem]:
     """Return what is wrong with a file, in its order; nothing is decided."""
-    found = list(_of_policies(file))
+    found = list(_of_policies(file, included))
     if found:
         return found
-    found += _of_workloads(file)
+    found += _of_workloads(file, included)
     if found:
         return found
     objects = objects_of(file)
@@ -66,22 +52,20 @@ def problems_of(file: PlacementTestFile) -> list[CheckedProblem]:
     return found
 
 
-def _of_policies(file: PlacementTestFile) -> Iterator[CheckedProblem]:
+def _of_policies(file: PlacementTestFile, included: IncludedManifests) -> Iterator[FileProblem]:
     for policy in file.policies:
         if (text := refused(policy, None)) is not None:
             field = text.partition(": ")[0].partition(" ")[0]
             shown = f"{' '.join(named(policy))}: Karmada would refuse it: {text}"
-            yield CheckedProblem(FilePlace(), shown, policy, field if field.startswith("spec") else "")
+            yield included.problem_of(policy, field if field.startswith("spec") else "", shown)
 
 
-def _of_workloads(file: PlacementTestFile) -> Iterator[CheckedProblem]:
+def _of_workloads(file: PlacementTestFile, included: IncludedManifests) -> Iterator[FileProblem]:
     for template in file.workloads:
         try:
             replicas_of(read_template(template))
         except ManifestError as problem:
-            yield CheckedProblem(
-                FilePlace(), f"{' '.join(named(template))}: {problem}", template, problem.path
-            )
+            yield included.problem_of(template, problem.path, f"{' '.join(named(template))}: {problem}")
 
 
 def refused(policy: Manifest, before: Manifest | None) -> str | None:
@@ -101,11 +85,14 @@ class _Case:
         self._clusters = set(objects.clusters)
         self._workloads: dict[str, dict[UnversionedTemplateKey, Any]] = {}
 
-    def problems(self, case: PlacementCase) -> Iterator[CheckedProblem]:
+    def _problem(self, place: FilePlace, text: str) -> FileProblem:
+        return FileProblem(self._file.path, *place, text)
+
+    def problems(self, case: PlacementCase) -> Iterator[FileProblem]:
         """Yield what is wrong with a case."""
         for change in case.given:
             if change.word == "rebalance":
-                yield CheckedProblem(change.place, "rebalance needs something that is placed; use it in then")
+                yield self._problem(change.place, "rebalance needs something that is placed; use it in then")
                 continue
             yield from self._made(change, None)
         for expectation in case.expect:
@@ -119,12 +106,12 @@ class _Case:
 
     def _made(
         self, change: ScenarioChange, before: Mapping[PolicyKey, Manifest] | None
-    ) -> Iterator[CheckedProblem]:
+    ) -> Iterator[FileProblem]:
         policies = dict(self._draft.after.policies or {})
         try:
             make_change(self._draft, change)
         except (ChangeError, ManifestError) as problem:
-            yield CheckedProblem(change.place, str(problem))
+            yield self._problem(change.place, str(problem))
             return
         self._clusters.update(self._draft.after.clusters)
         for key, each in (self._draft.after.policies or {}).items():
@@ -132,25 +119,25 @@ class _Case:
                 text = refused(each, None if before is None else before.get(key))
                 if text is not None:
                     shown = f"{' '.join(named(each))}: Karmada would refuse it: {text}"
-                    yield CheckedProblem(change.place, shown)
+                    yield self._problem(change.place, shown)
 
-    def _of_expectation(self, expectation: Expectation, *, in_step: bool) -> Iterator[CheckedProblem]:
+    def _of_expectation(self, expectation: Expectation, *, in_step: bool) -> Iterator[FileProblem]:
         name = expectation.workload
         found = self._draft.workloads(name)
         if not found:
             found = self._workloads.get(name, {})  # it was deleted
         if not found:
             text = f"{name}: no workload has this name" + nearest_hint(name, self._draft.workload_names())
-            yield CheckedProblem(expectation.place, text)
+            yield self._problem(expectation.place, text)
             return
         if len(found) > 1:
             names = ", ".join(sorted(map(str, found)))
-            yield CheckedProblem(expectation.place, f"{name} is ambiguous: {names}; write NS/KIND/NAME")
+            yield self._problem(expectation.place, f"{name} is ambiguous: {names}; write NS/KIND/NAME")
             return
         self._workloads[name] = found
         key = next(iter(found))
         if not _NEEDS_NO_SIZE.issuperset(expectation.keys) and self._needs_size(key, expectation):
-            yield CheckedProblem(
+            yield self._problem(
                 expectation.place,
                 f"Karmada reads the replicas of {key} with an interpreter, which is not here; add to this file: "
                 f"sizes: {{{name}: {{replicas: N, cpu: 500m}}}}",
@@ -165,7 +152,7 @@ class _Case:
             else:
                 text = ""
             if text:
-                yield CheckedProblem(wanted.place, text)
+                yield self._problem(wanted.place, text)
 
     def _needs_size(self, key: UnversionedTemplateKey, expectation: Expectation) -> bool:
         """Return whether the replicas of a workload are not known."""

@@ -58,11 +58,7 @@ def read_test_file(path: str, *, named: bool) -> tuple[PlacementTestFile | None,
     reader = _Reader(located)
     file = reader.file()
     if not located.problems:
-        for each in problems_of(file):
-            if each.manifest is None:
-                located.problem_at(each.place, each.text)
-                continue
-            located.problems.append(reader.included.problem_of(each.manifest, each.field, each.text))
+        located.problems += problems_of(file, reader.included)
     problems = sorted(located.problems, key=lambda each: (each.path != path, each.line, each.column))
     return (None if problems else file), problems
 

@@ -119,15 +119,6 @@ class LocatedFile:
         lines = self.text.splitlines()
         return lines[number - 1] if number <= len(lines) else ""
 
-    def problem_once(self, path: YamlPath, text: str) -> None:
-        """Note a problem with a value, unless another value has the same."""
-        if all(each.text != text for each in self.problems):
-            self.problem(path, text)
-
-    def problem_at(self, place: FilePlace, text: str) -> None:
-        """Note a problem at a place."""
-        self.problems.append(FileProblem(self.path, *place, text))
-
     # --- values of one type; another type is a problem ---
 
     def typed(self, path: YamlPath, value: Any, type_: type, what: str = "") -> bool:

@@ -45,22 +45,6 @@ class _Candidate(Struct):
     gained_at: int
 
 
-class _Wanted:
-    """The clusters to which the goal would move a binding; a container, because mostly the first ones decide."""
-
-    def __init__(self, fill: str, present: set[str], shares: Mapping[str, float]) -> None:
-        """Take the cluster to fill, "" for those that are less full than the fullest of ``present``."""
-        self._fill, self._present, self._shares = fill, present, shares
-        self._fullest = max((shares[name] for name in present if name in shares), default=0.0)
-
-    def __contains__(self, name: object) -> bool:
-        if name in self._present:
-            return False
-        if self._fill:
-            return name == self._fill
-        return isinstance(name, str) and self._shares.get(name, math.inf) < self._fullest
-
-
 class RebalanceSearch:
     """One search; what it finds is known after ``run``.
 
@@ -187,7 +171,12 @@ class RebalanceSearch:
         ]
         if not limits or len(present) < min(limits):
             return False
-        return self._side.passes(binding, _Wanted(self._inputs.fill, present, self._shares()))
+        shares = self._shares()
+        fullest = max((shares[name] for name in present if name in shares), default=0.0)
+        wanted = (
+            {self._inputs.fill} if self._inputs.fill else {name for name in shares if shares[name] < fullest}
+        )
+        return self._side.passes(binding, wanted - present)
 
     def _shares(self) -> Mapping[str, float]:
         """Return the dominant shares as they are now."""

@@ -69,7 +69,6 @@ class Losses:
                 self._domains_of.setdefault(name, []).append(number)
         self._lost = [frozenset(each.clusters) for each in inputs.domains]
         self._several: Final = frozenset[str]().union(*(each for each in self._lost if len(each) > 1))
-        self._requests: dict[bytes, Mapping[str, int]] = {}
         self.emptied = 0
         self.done: Final = [False] * len(inputs.domains)
         if self._before is None:
@@ -283,12 +282,4 @@ class Losses:
     def _amounts(self, position: int) -> Mapping[str, int]:
         """Return what one replica of a binding requests; nothing if it has no replicas."""
         spec = self.asked[position].binding.spec
-        if counts_copies(spec) and not spec.components:
-            return {}
-        requirements = spec.replica_requirements
-        if requirements is None or spec.components:
-            return requests(spec)
-        found = self._requests.get(requirements.key)
-        if found is None:
-            found = self._requests[requirements.key] = requests(spec)
-        return found
+        return {} if counts_copies(spec) and not spec.components else requests(spec)
