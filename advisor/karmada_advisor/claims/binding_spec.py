@@ -13,6 +13,7 @@ from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.replicas import same_requirements
 from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.object_fields import object_fields
 
 _COPIED: Final = ("failover", "conflictResolution", "preserveResourcesOnDeletion")
 _ON_CREATION_ONLY: Final = ("propagateDeps",)
@@ -109,16 +110,9 @@ def _made(
     return spec
 
 
-def _resource(template: Template) -> dict[str, str]:
-    resource = {
-        "apiVersion": template.key.api_version,
-        "kind": template.key.kind,
-        "namespace": template.key.namespace,
-        "name": template.key.name,
-        "uid": template.uid,
-        "resourceVersion": template.resource_version,
-    }
-    return {name: value for name, value in resource.items() if value}
+def _resource(template: Template) -> dict[str, object]:
+    more = {"uid": template.uid, "resourceVersion": template.resource_version}
+    return object_fields(template.key) | {name: value for name, value in more.items() if value}
 
 
 def _priority(policy: ClaimingPolicy, options: DetectorOptions) -> int:

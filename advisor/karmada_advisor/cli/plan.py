@@ -6,7 +6,7 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from karmada_advisor.cli.collection import no_collection
@@ -18,7 +18,7 @@ from karmada_advisor.views.plan_text import plan_markdown, plan_text
 from karmada_advisor.whatif.plan.answer import plan_of_fleet
 from karmada_advisor.whatif.plan.fleet_rules import check_fleet
 from karmada_advisor.whatif.plan.model import Plan
-from karmada_advisor.whatif.plan.question import PlanEdits, PlanQuestion
+from karmada_advisor.whatif.plan.question import EDITS, PlanQuestion
 from karmada_scheduler.framework.profile.factory import Registration
 
 
@@ -87,6 +87,6 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
     return plan, [*map(str, changes.problems), *fleet.problems]
 
 
-def edits_of(arguments: argparse.Namespace) -> PlanEdits:
+def edits_of(arguments: argparse.Namespace) -> Mapping[str, Sequence[str]]:
     """Return the flags that edit objects."""
-    return PlanEdits(**{name: getattr(arguments, name) for name in PlanEdits.__annotations__})
+    return {name: getattr(arguments, name) for name in ("add", *EDITS)}

@@ -48,6 +48,7 @@ from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
 from tests.cases import number_of_cases, seed_of
+from tests.unit.plan import asking
 from tools.check_frame import Progress
 from tools.manifests import Manifest
 from tools.oracle.generator.scenarios import scenarios
@@ -243,7 +244,7 @@ def _documents(state: CaseState) -> list[Mapping[str, Any]]:
 
 def _planned(documents: Iterable[Manifest], change: ScenarioChange) -> tuple[dict[str, int], str] | None:
     """Return where a plan puts the only binding, and its class; None if the plan leaves it as it is."""
-    before = PlanObjects.of(documents)
+    before = asking.objects_of(documents)
     draft = Draft(before)
     make_changes(draft, [change])
     rules = _rules()

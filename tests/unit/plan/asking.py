@@ -25,6 +25,14 @@ Manifest = Mapping[str, Any]
 NOW = "2026-11-22T14:20:07Z"
 
 
+def objects_of(manifests: Iterable[Manifest], *, has_policies: bool = True) -> PlanObjects:
+    """Return objects from manifests of any kind; of two with one name, the first counts."""
+    found = PlanObjects(policies={} if has_policies else None)
+    for each in manifests:
+        found.add(each)
+    return found
+
+
 def rules(gates: FeatureGates | None = None) -> DryRun:
     """Return a configuration with the in-tree plugins."""
     gates = gates or FeatureGates()
@@ -55,7 +63,7 @@ def plan_of(
         each if isinstance(each, Mapping) else each.manifest()
         for each in (*clusters, *bindings, *(policies or ()), *templates)
     ]
-    before = PlanObjects.of(manifests, has_policies=policies is not None)
+    before = objects_of(manifests, has_policies=policies is not None)
     draft = Draft(before)
     for change in changes:
         change(draft)

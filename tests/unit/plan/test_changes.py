@@ -10,9 +10,10 @@ import pytest
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.fleet_rules import fingerprint
-from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
+from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster
+from tests.unit.plan.asking import objects_of
 from tests.unit.plan.fleet import policy
 
 
@@ -21,7 +22,7 @@ def draft(*manifests: Any) -> Draft:
     m1 = cluster("m1").region("eu").labels(tier="prod").taint(f"{UNSCHEDULABLE}:NoSchedule")
     m1.allocated({"cpu": "400", "pods": 100})
     web = binding("web", namespace="shop").replicas(4, cpu=1)
-    return Draft(PlanObjects.of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
+    return Draft(objects_of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
 
 
 def parsed(made: Draft, name: str = "m1") -> Cluster:
@@ -193,10 +194,10 @@ def test_the_fingerprint_ignores_what_no_decision_reads() -> None:
     one = cluster("m1").resource_version("7").manifest()
     other = cluster("m1").resource_version("8").manifest()
     other["status"]["nodeSummary"] = {"totalNum": 3}
-    assert fingerprint(PlanObjects.of([one]), "") == fingerprint(PlanObjects.of([other]), "")
+    assert fingerprint(objects_of([one]), "") == fingerprint(objects_of([other]), "")
     fuller = cluster("m1").capacity(cpu=3).manifest()
-    assert fingerprint(PlanObjects.of([one]), "") != fingerprint(PlanObjects.of([fuller]), "")
-    assert fingerprint(PlanObjects.of([one]), "gates") != fingerprint(PlanObjects.of([one]), "")
+    assert fingerprint(objects_of([one]), "") != fingerprint(objects_of([fuller]), "")
+    assert fingerprint(objects_of([one]), "gates") != fingerprint(objects_of([one]), "")
 
 
 @pytest.mark.parametrize("is_read", [True, False])

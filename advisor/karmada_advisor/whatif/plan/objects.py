@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from typing import Any, NamedTuple
 
@@ -89,14 +89,6 @@ class PlanObjects(Struct):
             copy(self.templates),
             copy(self.metadata_only),
         )
-
-    @classmethod
-    def of(cls, manifests: Iterable[Manifest], *, has_policies: bool = True) -> PlanObjects:
-        """Return objects from manifests of any kind; of two with one name, the first counts."""
-        found = cls(policies={} if has_policies else None)
-        for each in manifests:
-            found.add(each)
-        return found
 
     def add(self, manifest: Manifest) -> None:
         """Add an object; of two with one name, the first counts."""

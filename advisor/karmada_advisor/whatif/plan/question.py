@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Final
 
 from karmada_advisor.fleet.files import read_changes
 from karmada_advisor.fleet.rules import Rules
@@ -13,59 +14,10 @@ from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, group_of, object_name
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.yaml_document import YamlError, read_document
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
-
-class PlanEdits(Struct, frozen=True, kw_only=True):
-    """Edits of objects, each text as the flag of the same name has it."""
-
-    add: Sequence[str] = ()
-    delete: Sequence[str] = ()
-    edit: Sequence[str] = ()
-    without: Sequence[str] = ()
-    uncordon: Sequence[str] = ()
-    cordon: Sequence[str] = ()
-    ready: Sequence[str] = ()
-    taint: Sequence[str] = ()
-    label: Sequence[str] = ()
-    room: Sequence[str] = ()
-    scale: Sequence[str] = ()
-    rebalance: Sequence[str] = ()
-
-    def apply(self, draft: Draft, namespace: Callable[[], str]) -> None:
-        """Make the edits; new clusters come first, so that others can name them.
-
-        Args:
-            draft: The objects.
-            namespace: Returns that of objects that name none.
-
-        Raises:
-            ChangeError: An edit cannot be applied.
-        """
-        for written in self.add:
-            _add(draft, written, namespace)
-        for written in self.delete:
-            draft.delete(*object_name(written, "--delete"))
-        for written in self.edit:
-            _edit(draft, written)
-        self._apply_to_clusters(draft)
-        for written in self.scale:
-            _scale(draft, written)
-        for written in self.rebalance:
-            draft.rebalance(written)
-
-    def _apply_to_clusters(self, draft: Draft) -> None:
-        for flag in ("without", "uncordon", "cordon"):
-            for name in _names(getattr(self, flag)):
-                getattr(draft, flag)(name)
-        for written in self.ready:
-            _ready(draft, written)
-        for flag in ("taint", "label", "room"):
-            for written in getattr(self, flag):
-                name, _, rest = written.partition("=")
-                if not name or not rest:
-                    raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
-                getattr(draft, flag)(name, rest)
+Edit = Callable[[Draft, str], None]
+"""Makes the edit of a text; raises ChangeError if it cannot be applied."""
 
 
 class PlanQuestion(Struct, frozen=True, kw_only=True):
@@ -76,7 +28,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
         rules: By which decisions are made now.
         rule_change: What the change names of the rules; the rest stays.
         manifests: New versions of objects, and new ones.
-        edits: Of objects, after that.
+        edits: Of objects, after that: the texts of each flag of ``EDITS``, and of ``add``.
         evicts: Whether karmada-controller-manager evicts from clusters with NoExecute taints.
         with_drift: Whether to compute what would change without the change.
     """
@@ -85,7 +37,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
     rules: Rules
     rule_change: Rules
     manifests: Sequence[Manifest] = ()
-    edits: PlanEdits = PlanEdits()
+    edits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     evicts: bool = False
     with_drift: bool = True
 
@@ -107,7 +59,11 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
             last[key] = manifest
         for manifest in last.values():
             draft.put(manifest)
-        self.edits.apply(draft, self.source.default_namespace)
+        for written in self.edits.get("add", ()):  # so that others can name new clusters
+            _add(draft, written, self.source.default_namespace)
+        for flag, edit in EDITS.items():
+            for written in self.edits.get(flag, ()):
+                edit(draft, written)
 
 
 def _scale(draft: Draft, written: str) -> None:
@@ -131,10 +87,6 @@ def _add(draft: Draft, written: str, namespace: Callable[[], str]) -> None:
         draft.add_cluster(each)
 
 
-def _names(given: Sequence[str]) -> list[str]:
-    return [name for written in given for name in written.split(",") if name]
-
-
 def _edit(draft: Draft, written: str) -> None:
     """Change an object by ``KIND/[NS/]NAME=PATCH``, where PATCH is a merge patch in YAML or JSON."""
     name, separator, text = written.partition("=")
@@ -153,3 +105,41 @@ def _ready(draft: Draft, written: str) -> None:
     if not name or value not in {"true", "false"}:
         raise ChangeError(f"--ready: expected CLUSTER=true or CLUSTER=false, got {written}")
     draft.ready(name, is_ready=value == "true")
+
+
+def _of_cluster(flag: str, edit: Callable[[Draft, str, str], None]) -> Edit:
+    """Return an edit by ``CLUSTER=...``."""
+
+    def edit_cluster(draft: Draft, written: str) -> None:
+        name, _, rest = written.partition("=")
+        if not name or not rest:
+            raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
+        edit(draft, name, rest)
+
+    return edit_cluster
+
+
+def _of_names(edit: Edit) -> Edit:
+    """Return an edit of each of the clusters that a text names."""
+
+    def edit_clusters(draft: Draft, written: str) -> None:
+        for name in filter(None, written.split(",")):
+            edit(draft, name)
+
+    return edit_clusters
+
+
+EDITS: Final[Mapping[str, Edit]] = {
+    "delete": lambda draft, written: draft.delete(*object_name(written, "--delete")),
+    "edit": _edit,
+    "without": _of_names(Draft.without),
+    "uncordon": _of_names(Draft.uncordon),
+    "cordon": _of_names(Draft.cordon),
+    "ready": _ready,
+    "taint": _of_cluster("taint", Draft.taint),
+    "label": _of_cluster("label", Draft.label),
+    "room": _of_cluster("room", Draft.room),
+    "scale": _scale,
+    "rebalance": Draft.rebalance,
+}
+"""What a flag of ``plan`` changes, each text as the flag has it, in the order in which they are made."""

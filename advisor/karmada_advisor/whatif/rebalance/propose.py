@@ -18,7 +18,6 @@ from karmada_advisor.whatif.rebalance.model import (
     ClusterShare,
     Left,
     LeftGroup,
-    RebalancedWorkload,
     RebalanceProposal,
     Skipped,
     SkippedGroup,
@@ -26,6 +25,7 @@ from karmada_advisor.whatif.rebalance.model import (
 )
 from karmada_advisor.whatif.rebalance.search import RebalanceSearch
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
@@ -117,21 +117,11 @@ def manifests(proposal: RebalanceProposal) -> list[dict[str, Any]]:
             "metadata": {"generateName": f"rebalance-{proposal.provenance.fleet}-{batch.number}-"},
             "spec": {
                 "ttlSecondsAfterFinished": TTL_SECONDS,
-                "workloads": [_reference(each.workload) for each in batch.moves],
+                "workloads": [object_fields(each.workload) for each in batch.moves],
             },
         }
         for batch in proposal.batches
     ]
-
-
-def _reference(workload: RebalancedWorkload) -> dict[str, str]:
-    fields = {
-        "apiVersion": workload.api_version,
-        "kind": workload.kind,
-        "namespace": workload.namespace,
-        "name": workload.name,
-    }
-    return {name: value for name, value in fields.items() if value}
 
 
 def suggestion(inputs: Inputs, found: RebalanceSearch) -> Suggestion | None:

@@ -189,11 +189,8 @@ def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
         if name not in known:
             kinds = ", ".join(dict.fromkeys(each.kind for each in found.domains))
             raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
-    return FailureDomains(
-        tuple(each for each in found.domains if {each.name, *_aliases(each)} & {*names}),
-        found.without,
-        found.deleting,
-    )
+    chosen = tuple(each for each in found.domains if {each.name, *_aliases(each)} & {*names})
+    return replace(found, domains=chosen)
 
 
 def _aliases(domain: FailureDomain) -> tuple[str, ...]:
