@@ -37,26 +37,22 @@ ROWS: list[dict[str, Any]] = [
 ]
 
 
+EVERY = [*ROWS, {**ROWS[1], "name": "us-2", "replicas": 0}]
+RESULT = {"type": "Scale", "stops": 0, "isPlaced": True, "reason": "", "causes": ["SteadyKeeps"]}
+WORKLOAD = {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 4}}
+
+
 class Data(WorkloadData):
     """A workload on two clusters."""
 
+    placed = ROWS
+    clusters = EVERY
+    before = ROWS[:1]
+    result = RESULT
+    workload = WORKLOAD
+
     def __init__(self) -> None:
         """Read about no workload of a case."""
-
-    def variable(self, name: str) -> Any:
-        return {
-            "placed": ROWS,
-            "clusters": [*ROWS, {**ROWS[1], "name": "us-2", "replicas": 0}],
-            "before": ROWS[:1],
-            "result": {
-                "type": "Scale",
-                "stops": 0,
-                "isPlaced": True,
-                "reason": "",
-                "causes": ["SteadyKeeps"],
-            },
-            "workload": {"kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": 4}},
-        }[name]
 
     def replicas(self, cluster: str) -> int:
         found = {"eu-1": 3, "us-1": 1, "us-2": 0}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.whatif.survive.capacity import FreeCapacity, Starting
+from karmada_advisor.whatif.plan.load import FreeCapacity, Starting
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.testing import cluster

@@ -10,7 +10,7 @@ import pytest
 
 from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, Pair, classified
-from karmada_advisor.whatif.survive.coupled import CoupledLosses
+from karmada_advisor.whatif.survive.decisions import CoupledLosses
 from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import NO_POLICIES, Loss, LossInputs, LossTaints

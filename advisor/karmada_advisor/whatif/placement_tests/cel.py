@@ -84,7 +84,7 @@ class Expressions:
         texts, any_list = type_.List(text), type_.List(dyn)
         functions: Sequence[_Declared] = (
             ("replicas", [text], type_.INT, self._reads("replicas")),
-            ("total", [], type_.INT, lambda: sum(each["replicas"] for each in self._now.variable("placed"))),
+            ("total", [], type_.INT, lambda: sum(each["replicas"] for each in self._now.placed)),
             ("regions", [], texts, lambda: self._now.values("region")),
             ("providers", [], texts, lambda: self._now.values("provider")),
             ("zones", [], texts, lambda: self._now.values("zone")),
@@ -173,7 +173,7 @@ class Expressions:
         compiled = self._compile(text)
         names = {*re.findall(r"[a-z]+", text)}
         variables = {
-            name: self._now.variable(name) if name in names else [] if name in _ROWS else {}
+            name: getattr(self._now, name) if name in names else [] if name in _ROWS else {}
             for name in (*_ROWS, "result", "workload")
         }
         return compiled.eval(data=variables)

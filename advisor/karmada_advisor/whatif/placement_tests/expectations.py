@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.state.stored import mappings, part, value_at
@@ -17,7 +18,7 @@ from karmada_advisor.whatif.survive.decisions import LossDecisions
 from karmada_advisor.whatif.survive.domains import KINDS, LABEL, failure_domains
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
-from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace
 
@@ -142,34 +143,36 @@ class WorkloadData:
     def __init__(self, found: PlacedWorkload) -> None:
         """Read about this workload."""
         self._found = found
-        self._rows: dict[str, list[dict[str, Any]]] = {}
 
-    def variable(self, name: str) -> Any:
-        """Return ``placed``, ``clusters``, ``before``, ``result`` or ``workload``."""
-        if name == "workload":
-            return self._found.template
-        if name == "result":
-            return self._result()
-        if name not in self._rows:
-            self._rows[name] = self._made(name)
-        return self._rows[name]
+    @property
+    def workload(self) -> Manifest:
+        """The template."""
+        return self._found.template
 
-    def _made(self, name: str) -> list[dict[str, Any]]:
-        if name == "placed":
-            return self._of_targets(self._found.binding.spec.clusters if self._found.binding else ())
-        if name == "before":
-            return self._of_targets(self._found.before.spec.clusters if self._found.before else ())
-        replicas = self._found.clusters
-        return [
-            _row(cluster, each, replicas.get(cluster, 0))
-            for cluster, each in sorted(self._found.state.objects.clusters.items())
-        ]
+    @cached_property
+    def placed(self) -> list[dict[str, Any]]:
+        """Its clusters."""
+        return self._clusters_of(self._found.binding)
 
-    def _of_targets(self, targets: Iterable[TargetCluster]) -> list[dict[str, Any]]:
+    @cached_property
+    def before(self) -> list[dict[str, Any]]:
+        """Its clusters before the step."""
+        return self._clusters_of(self._found.before)
+
+    @cached_property
+    def clusters(self) -> list[dict[str, Any]]:
+        """All clusters."""
+        replicas, every = self._found.clusters, self._found.state.objects.clusters
+        return [_row(name, each, replicas.get(name, 0)) for name, each in sorted(every.items())]
+
+    def _clusters_of(self, binding: Binding | None) -> list[dict[str, Any]]:
+        targets = () if binding is None else binding.spec.clusters
         clusters = {**self._found.state.scenario.objects.clusters, **self._found.state.objects.clusters}
         return [_row(each.name, clusters.get(each.name, {}), each.replicas) for each in sorted(targets)]
 
-    def _result(self) -> Mapping[str, Any]:
+    @property
+    def result(self) -> Mapping[str, Any]:
+        """What the step did."""
         found = self._found
         return {
             "isPlaced": found.placed,
@@ -198,13 +201,13 @@ class WorkloadData:
 
     def values(self, field: str) -> list[str]:
         """Return the different values of a field where it is placed, in order."""
-        return sorted({value for row in self.variable("placed") for value in _values(row, field)})
+        return sorted({value for row in self.placed for value in _values(row, field)})
 
     def share(self, field: str, value: str) -> float:
         """Return the share of the replicas on clusters with this value; ValueError for another field."""
         if field not in FIELDS:
             raise ValueError(f"share is by one of {', '.join(FIELDS)}, got {field}")
-        rows = self.variable("placed")
+        rows = self.placed
         total = sum(row["replicas"] for row in rows)
         return sum(row["replicas"] for row in rows if value in _values(row, field)) / total if total else 0.0
 

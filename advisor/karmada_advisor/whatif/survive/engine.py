@@ -10,8 +10,7 @@ from functools import cached_property
 from typing import Final
 
 from karmada_advisor.whatif.plan.decide import PlanSide, grouped, no_progress
-from karmada_advisor.whatif.plan.load import requests
-from karmada_advisor.whatif.survive.capacity import FreeCapacity, Starting
+from karmada_advisor.whatif.plan.load import FreeCapacity, Starting, requests
 from karmada_advisor.whatif.survive.classify import (
     LossClass,
     LossTally,
@@ -20,8 +19,7 @@ from karmada_advisor.whatif.survive.classify import (
     counts_copies,
     wanted,
 )
-from karmada_advisor.whatif.survive.coupled import CoupledLosses
-from karmada_advisor.whatif.survive.decisions import LossDecisions
+from karmada_advisor.whatif.survive.decisions import CoupledLosses, LossDecisions
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs, never
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -218,8 +216,7 @@ class Losses:
     def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
         """Decide about one binding in every loss of a part that concerns it."""
         inputs, spec = self.inputs, decisions.binding.spec
-        touched, others = self._concerned(decisions)
-        for number in (touched | others) & part:
+        for number in self._concerned(decisions) & part:
             lost = self._lost[number]
             for loss in inputs.losses:
                 found = decisions.after(lost, loss)
@@ -236,24 +233,23 @@ class Losses:
         if pair.classified.effect is not LossClass.UNTOUCHED:
             self.tallies[loss][number].pairs.append(pair)
 
-    def _concerned(self, decisions: LossDecisions) -> tuple[set[int], set[int]]:
+    def _concerned(self, decisions: LossDecisions) -> set[int]:
         """Return the domains that a binding is in, and those of several clusters that may sweep it."""
-        touched = {
+        found = {
             number
             for target in decisions.binding.spec.clusters
             for number in self._domains_of.get(target.name, ())
         }
         sweeps = decisions.sweeps if self._several else None
-        if sweeps is None:
-            return touched, set()
-        others = {
-            number
-            for name in self._several
-            if name in sweeps.members
-            for number in self._domains_of.get(name, ())
-            if len(self._lost[number]) > 1
-        }
-        return touched, others - touched
+        if sweeps is not None:
+            found |= {
+                number
+                for name in self._several
+                if name in sweeps.members
+                for number in self._domains_of.get(name, ())
+                if len(self._lost[number]) > 1
+            }
+        return found
 
     def _settle(self, tally: LossTally, capacity: FreeCapacity) -> None:
         """Find the replicas that do not fit."""
