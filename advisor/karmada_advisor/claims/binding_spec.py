@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions, Replicas
 from karmada_advisor.claims.policy import ClaimingPolicy
-from karmada_advisor.claims.replicas import same_requirements
+from karmada_advisor.claims.replicas import replicas_of, same_requirements
 from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.object_fields import object_fields
@@ -40,27 +40,23 @@ class MissingPriorityClassError(LookupError):
 
 
 def binding_spec(
-    before: Manifest | None,
-    *,
-    policy: ClaimingPolicy,
-    template: Template,
-    replicas: Replicas,
-    options: DetectorOptions,
+    policy: ClaimingPolicy, template: Template, before: Manifest | None, options: DetectorOptions
 ) -> dict[str, Any]:
     """Return the spec of a binding after the detector has applied a policy.
 
     Replicas that are not known stay as they are in the binding.
 
     Args:
-        before: The spec of the existing binding; None if there is none.
         policy: The policy that claims the template.
         template: The template.
-        replicas: Of the template.
+        before: The spec of the existing binding; None if there is none.
         options: How the detector runs.
 
     Raises:
         MissingPriorityClassError: The policy names a PriorityClass that does not exist.
+        ManifestError: A field of the template has the wrong type.
     """
+    replicas = replicas_of(template, options)
     made = _made(policy, template, replicas, options)
     suspended = None if before is None else before.get("suspension")
     suspension = merged_suspension(suspended, policy.spec.get("suspension"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.claims.binding_spec import MissingPriorityClassError
+from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
     DEFAULTS,
@@ -253,7 +253,7 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
     if policy.match(template) is Match.NONE:
         return Waits.MATCH
     try:
-        spec = detector.spec_of(policy, template, None if binding is None else binding.spec)
+        spec = binding_spec(policy, template, None if binding is None else binding.spec, detector.options)
     except MissingPriorityClassError:
         return Waits.PRIORITY_CLASS
     is_applied = binding is not None and _is_applied(policy, binding, spec)

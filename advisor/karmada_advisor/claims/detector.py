@@ -9,7 +9,7 @@ Source: karmada v1.18.2 pkg/detector detector.go, policy.go, compare.go, claim.g
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
 from karmada_advisor.claims.eventfilter import changed_by_karmada, specification_changed
@@ -22,11 +22,9 @@ from karmada_advisor.claims.model import (
 )
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
-from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
-from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import PolicyKey
 
 
@@ -197,28 +195,13 @@ class Detector:
             self._failed[item] = None
             return
         try:
-            spec = self.spec_of(policy, template, None if before is None else before.spec)
+            spec = binding_spec(policy, template, None if before is None else before.spec, self.options)
         except MissingPriorityClassError:
             self._failed[item] = None
             return
         claim = (UNCLAIMED if before is None else before.claim).by(policy.key, policy.permanent_id)
         key = template.key
         self.state.write_binding(DetectedBinding(key.binding, claim, spec, key, template.uid))
-
-    def spec_of(self, policy: ClaimingPolicy, template: Template, before: Manifest | None) -> dict[str, Any]:
-        """Return the spec of a template's binding after a policy is applied.
-
-        Raises:
-            MissingPriorityClassError: The policy names a PriorityClass that does not exist.
-            ManifestError: A field of the template has the wrong type.
-        """
-        return binding_spec(
-            before,
-            policy=policy,
-            template=template,
-            replicas=replicas_of(template, self.options),
-            options=self.options,
-        )
 
     def _claim(self, template: Template, policy: ClaimingPolicy) -> Template:
         claim = template.claim

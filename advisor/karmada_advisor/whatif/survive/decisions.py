@@ -16,7 +16,7 @@ from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
 from karmada_advisor.whatif.survive.classify import Evicted, Targets
-from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked, on
+from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked
 from karmada_advisor.whatif.survive.loss_decision import (
     LossDecision,
     SharedDecisions,
@@ -112,7 +112,7 @@ class LossDecisions(Struct, dict=True):
 
     def left(self, lost: Collection[str], loss: Loss) -> LeftBehind:
         """Return the binding after the loss of some clusters and before a decision."""
-        present = on(self.binding, lost)
+        present = self.binding.spec.target_names.intersection(lost)
         leaving = (
             present
             if loss is Loss.DELETED

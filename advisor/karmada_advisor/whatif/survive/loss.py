@@ -17,7 +17,7 @@ pkg/controllers/taint/clustertaintpolicy_controller.go.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
@@ -96,11 +96,6 @@ def masked(binding: Binding, names: Collection[str]) -> Binding:
     return replace(
         binding, spec=replace(spec, graceful_eviction_tasks=(*spec.graceful_eviction_tasks, *tasks))
     )
-
-
-def on(binding: Binding, lost: Container[str]) -> frozenset[str]:
-    """Return the lost clusters that a binding is on."""
-    return frozenset(each.name for each in binding.spec.clusters if each.name in lost)
 
 
 _PULL: Final = "Pull"
