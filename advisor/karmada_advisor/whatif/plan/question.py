@@ -107,14 +107,14 @@ def _ready(draft: Draft, written: str) -> None:
     draft.ready(name, is_ready=value == "true")
 
 
-def _of_cluster(flag: str, edit: Callable[[Draft, str, str], None]) -> Edit:
-    """Return an edit by ``CLUSTER=...``."""
+def _of_cluster(flag: str) -> Edit:
+    """Return the edit of the name of a flag, by ``CLUSTER=...``."""
 
     def edit_cluster(draft: Draft, written: str) -> None:
         name, _, rest = written.partition("=")
         if not name or not rest:
             raise ChangeError(f"--{flag}: expected CLUSTER=..., got {written}")
-        edit(draft, name, rest)
+        getattr(draft, flag)(name, rest)
 
     return edit_cluster
 
@@ -136,9 +136,9 @@ EDITS: Final[Mapping[str, Edit]] = {
     "uncordon": _of_names(Draft.uncordon),
     "cordon": _of_names(Draft.cordon),
     "ready": _ready,
-    "taint": _of_cluster("taint", Draft.taint),
-    "label": _of_cluster("label", Draft.label),
-    "room": _of_cluster("room", Draft.room),
+    "taint": _of_cluster("taint"),
+    "label": _of_cluster("label"),
+    "room": _of_cluster("room"),
     "scale": _scale,
     "rebalance": Draft.rebalance,
 }
