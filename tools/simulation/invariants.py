@@ -34,7 +34,7 @@ import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
@@ -114,7 +114,8 @@ class Judge:
         self._harm = HarmLaw(run, self._core, self.accepted, self.add)
         self._answers = AnswerLaws(run, self._core, self._harm, self.add)
         self.priorities: Final = PriorityLaw(run.setup, self.add)
-        self._lease_written = -math.inf
+        self._lease_written: dict[bytes, float] = {}
+        """When each record of the Lease was first written. One that comes back, as after a restore, is not renewed by that."""
         self._placed: dict[BindingKey, Placed] = {}
         self._sizes: dict[str, list[Counter[str]]] = {}
         guard = run.setup.guard
@@ -207,7 +208,7 @@ class Judge:
             self._forced_at = now
         else:
             self._check_taken(write, sent)
-        self._lease_written = now
+        self._lease_written.setdefault(_record_of(spec), now)
         self._terms.append(_Term(holder, now, sent.at if sent is not None else now))
         if sent is not None and holder == sent.identity:
             self._renewed[holder] = max(self._renewed.get(holder, 0.0), sent.at)
@@ -215,7 +216,8 @@ class Judge:
     def _check_taken(self, write: Write, sent: Sent) -> None:
         """Judge a write of a Lease that another process may hold."""
         held = orjson.loads(write.before)["spec"] if write.before is not None else {}
-        holder, age = held.get("holderIdentity") or "", self._run.simulation.now - self._lease_written
+        holder = held.get("holderIdentity") or ""
+        age = self._run.simulation.now - self._lease_written.get(_record_of(held), -math.inf)
         if holder not in ("", sent.identity) and age < held["leaseDurationSeconds"]:
             text = f"{sent.identity} writes the Lease of {holder}, which was renewed {age:.1f} s ago"
             self.add("fenced", text)
@@ -372,3 +374,8 @@ class Judge:
             self._run.plan.processes + len(self._run.pages[-1:])
         ):
             self.add("quiet", f"requests at rest: {counted}")
+
+
+def _record_of(spec: dict[str, Any]) -> bytes:
+    """Return what candidates compare to see whether a Lease was renewed."""
+    return orjson.dumps(spec, option=orjson.OPT_SORT_KEYS)

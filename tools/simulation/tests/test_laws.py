@@ -290,6 +290,18 @@ def test_every_law_of_the_judge_has_a_past_that_breaks_it_alone() -> None:
     assert laws - broken_alone == set()
 
 
+def write_lease(run: Run, holder: str, *, by: str) -> None:
+    """Let somebody give the Lease a holder: a process, or "" for nobody in particular."""
+    lease = run.model.get("Lease", *LEASE)
+    assert lease is not None
+    before = orjson.dumps(lease)
+    lease["spec"]["holderIdentity"] = holder
+    request = Request(method="PUT", path="/lease", query={}, body=b"{}", user="")
+    write = Write(0, 9, START, "", "Lease", LEASE, "", before, orjson.dumps(lease), None, "", b"")
+    run.model.put(lease)
+    run.judge._on_lease(write, Sent(1, by, run.simulation.now, "PUT leases", request) if by else None)
+
+
 @pytest.mark.parametrize(
     ("by", "new_holder", "later", "broken"),
     [
@@ -304,13 +316,21 @@ def test_the_lease_of_another_is_neither_taken_nor_released_before_it_has_expire
     by: str, new_holder: str, later: float, broken: bool
 ) -> None:
     with at_rest() as run:
-        lease = run.model.get("Lease", *LEASE)
-        assert lease is not None
-        before = orjson.dumps(lease)
-        lease["spec"]["holderIdentity"] = new_holder
-        identity = leader(run).identity if by == "the holder" else by
-        run.simulation.now = run.judge._lease_written + later
-        request = Request(method="PUT", path="/lease", query={}, body=b"{}", user="")
-        write = Write(0, 9, START, "", "Lease", LEASE, "", before, orjson.dumps(lease), None, "", b"")
-        run.judge._on_lease(write, Sent(1, identity, run.simulation.now, "PUT leases", request))
+        identity = leader(run).identity
+        run.simulation.now = run.judge._renewed[identity] + later
+        write_lease(run, new_holder, by=identity if by == "the holder" else by)
         assert [each.invariant for each in run.judge.violations] == ["fenced"] * broken
+
+
+@pytest.mark.parametrize("is_restored", [True, False], ids=["restored", "written again"])
+def test_a_record_of_the_lease_that_comes_back_is_not_renewed_by_that(*, is_restored: bool) -> None:
+    with at_rest() as run:
+        identity, backup = leader(run).identity, run.model.backup()
+        run.simulation.now = run.judge._renewed[identity] + 15.5
+        write_lease(run, "", by="")
+        if is_restored:
+            run.model.restore(backup)
+        else:
+            write_lease(run, identity, by="")
+        write_lease(run, "another", by="another")
+        assert not run.judge.violations
