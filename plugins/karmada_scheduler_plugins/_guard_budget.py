@@ -185,9 +185,8 @@ class MoveBooks(FollowedIndex):
             return
         move = self.under_way.of(key)
         text = binding.annotations.get(LAST_MOVE, "") if move is None else move.text
-        # A move that is exempt has no record, so its tasks use up no budget.
-        leaves = bool(tasks and text) or (move is not None and move.leaves_gracefully)
-        if text:
+        leaves = bool(tasks) or (move is not None and move.leaves_gracefully)
+        if text:  # a move that is exempt has no record, so its tasks use up no budget
             self._enter_text(binding, text, leaves=leaves, is_under_way=move is not None)
 
     def _count_replicas(self, key: BindingKey, binding: Binding | None) -> None:
