@@ -31,7 +31,11 @@ class FakeElector:
 
     async def renew(self) -> str:
         self.calls.append("renew")
-        await self.lost.wait()
+        try:
+            await self.lost.wait()
+        finally:
+            await asyncio.sleep(0)
+            self.calls.append("renewed for the last time")
         return "the Lease belongs to b"
 
     async def release(self) -> None:
@@ -79,13 +83,15 @@ async def harness() -> LeadershipHarness:
     return LeadershipHarness()
 
 
-async def test_the_lease_is_held_during_the_block_and_released_at_its_end(harness: LeadershipHarness) -> None:
+async def test_the_lease_is_held_during_the_block_and_released_after_the_last_renewal(
+    harness: LeadershipHarness,
+) -> None:
     assert harness.state() == (False, False, 0)
     async with harness.leadership.hold():
         assert harness.state() == (True, True, 1)
         await asyncio.sleep(0)
         assert harness.elector.calls == ["acquire", "renew"]
-    assert harness.elector.calls == ["acquire", "renew", "release"]
+    assert harness.elector.calls == ["acquire", "renew", "renewed for the last time", "release"]
     assert harness.state() == (False, False, 0)
     harness.elector.lost.set()
     await asyncio.sleep(0)

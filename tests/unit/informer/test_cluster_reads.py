@@ -203,6 +203,17 @@ async def test_a_cluster_that_appears_during_a_wait_is_not_reported_as_absent() 
     assert task.result() == set()
 
 
+async def test_a_wait_ends_when_events_have_delivered_the_clusters_meanwhile() -> None:
+    made = Reads(seconds=9.0)
+    async with made.running():
+        task = asyncio.create_task(made.reads.soon(["m1", "m2"], made.clock.sleep))
+        await made.clock.pass_until(lambda: made.in_parallel == 2)
+        for name in ("m1", "m2"):
+            made.reads.forget(name)
+        await made.clock.pass_until(task.done)
+    assert (task.result(), made.clock.now) == (set(), 0.0)
+
+
 async def test_absent_clusters_are_reported_when_the_last_read_has_ended() -> None:
     made = Reads()
     async with made.running():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -107,6 +108,17 @@ async def test_a_time_without_checks_does_not_count() -> None:
     fleet.sleep(10 * WAIT)
     await fleet.check(WAIT - CHECK)
     assert fleet.placed() == ["m2"]
+
+
+@pytest.mark.parametrize("seconds", [2 * CHECK, 86_400])
+async def test_a_clock_that_is_set_back_begins_the_wait_again(seconds: int) -> None:
+    fleet = await on_backup()
+    await fleet.check(WAIT - CHECK)
+    fleet.time_of_day -= timedelta(seconds=seconds)
+    await fleet.check(WAIT)
+    assert fleet.placed() == ["m2"]
+    await fleet.check(CHECK)
+    assert fleet.placed() == ["m1"]
 
 
 async def test_a_second_check_at_the_same_time_does_not_begin_the_wait_again() -> None:
@@ -319,6 +331,17 @@ async def test_only_returns_of_the_own_profile_are_under_way(scheduler: str, pla
     under_way(fleet, schedulerName=scheduler)
     await fleet.check(WAIT)
     assert fleet.placed() == placed
+
+
+async def test_a_return_counts_for_ten_minutes_more_when_the_clock_is_set_back() -> None:
+    fleet = await on_backup()
+    under_way(fleet)
+    await fleet.check(WAIT)
+    fleet.time_of_day -= timedelta(days=1)
+    await fleet.check(600)
+    assert fleet.placed() == ["m2"]
+    await fleet.check(WAIT + 2 * CHECK)
+    assert fleet.placed() == ["m1"]
 
 
 @pytest.mark.parametrize("begun", [True, False])

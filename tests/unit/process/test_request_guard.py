@@ -137,3 +137,11 @@ def test_streams_are_bounded_for_a_user_an_address_and_in_all() -> None:
         ]
     with guard.stream("hog", "192.0.2.1") as refused:
         assert refused is None
+
+
+def test_streams_of_an_ipv6_network_are_bounded_together() -> None:
+    guard = RequestGuard(Access(), RequestLimits(streams=4), lambda: 0.0)
+    addresses = ("2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1")
+    with ExitStack() as stack:
+        found = [stack.enter_context(guard.stream("", address)) for address in addresses]
+    assert [refused is None for refused in found] == [True, True, False, True]

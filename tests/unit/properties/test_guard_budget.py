@@ -16,7 +16,7 @@ from karmada_scheduler.framework.handle import BindingFollower
 from karmada_scheduler.testing import binding
 from karmada_scheduler_plugins._guard_args import MoveBudget
 from karmada_scheduler_plugins._guard_budget import MoveBooks
-from karmada_scheduler_plugins._move_window import PARTS
+from karmada_scheduler_plugins._move_window import PARTS, MoveWindow
 
 PROFILE: Final = "ours"
 NAMES: Final = tuple("abcdef")
@@ -193,6 +193,19 @@ def test_a_move_is_within_a_budget_as_a_count_over_all_bindings_says(
             assert possibly or wait is not None
             assert wait is None or not certainly
             assert wait is None or 1.0 <= wait.seconds <= max(longest * longer, 30.0)
+
+
+@given(st.permutations((1000.1, 1000.5, 1000.9)))
+def test_a_part_of_a_window_lasts_until_its_last_move_is_too_old_in_whatever_order_moves_are_read(
+    times: list[float],
+) -> None:
+    window = MoveWindow(100.0)
+    for at in times:
+        window.add(RecordedMove(at, 1))
+    window.drop_old(1100.8)
+    assert [(part.count, part.last) for part in window.parts()] == [(3, 1000.9)]
+    window.drop_old(1100.9)
+    assert window.parts() == []
 
 
 def context(found: Binding, text: str) -> BindContext:

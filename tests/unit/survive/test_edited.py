@@ -185,6 +185,14 @@ def test_there_is_none_either_if_a_binding_leaves_all_clusters_without_an_error(
     assert _to(_editor(_claimed(_web().names("a").on(a=2)), scaled.replicas(0, cpu="1")), "b") is None
 
 
+@pytest.mark.parametrize("names", [("b",), ("gone",)])
+def test_a_binding_that_is_on_no_cluster_is_not_decided_with_an_edit(names: tuple[str, ...]) -> None:
+    unplaced = _claimed(binding("unplaced").replicas(9, cpu="1").dynamic_weight().names("a"))
+    fleet = _to(_editor(unplaced), *names)
+    assert fleet is not None
+    assert (_placed(fleet), fleet.moves, fleet.starts) == ([{}], 0, 0)
+
+
 def test_without_a_rebalance_a_binding_that_may_stay_where_it_is_does() -> None:
     editor = _editor(_claimed(_web().names("a").on(a=2)))
     for rebalances, expected in ((False, {"a": 2}), (True, {"a": 1, "b": 1})):

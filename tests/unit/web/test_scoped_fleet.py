@@ -16,9 +16,9 @@ import pytest
 from karmada_advisor.explain import explaining as explaining_module
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.packed import PackedManifests
-from karmada_advisor.state.model import SchedulerShown
+from karmada_advisor.state.model import SchedulerShown, StateName
 from karmada_advisor.web.authorization import SHOWN
-from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.scope import Reveal, Scope
 from karmada_advisor.web.scoped_fleet import ScopedFleets
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_advisor.web.viewer import (
@@ -40,6 +40,7 @@ from tests.unit.web.test_viewer import DEVELOPER, OF_CLUSTERS, bindings, cluster
 
 _NAMESPACES: Final = ("a", "b", "c", "d")
 _HIDDEN: Final = "what enters nobody's fleet"
+_SYSTEM: Final = "karmada-system"
 _SCHEDULER: Final = "a-scheduler-without-a-lease"
 _PERMISSIONS: Final = {
     "ResourceBinding": LIST_BINDINGS,
@@ -65,7 +66,7 @@ def _fleet(*, packed: bool) -> PageState:
         for name in _NAMESPACES
         for number in (1, 2)
     ]
-    built += [binding("wide").replicas(1)]
+    built += [binding("wide").replicas(1).scheduler("nobody")]
     wide = binding("crb").manifest()
     wide["kind"] = "ClusterResourceBinding"
     del wide["metadata"]["namespace"]
@@ -93,7 +94,7 @@ def _fleet(*, packed: bool) -> PageState:
         workloads=[],
         problems=[_HIDDEN],
         warnings=[_HIDDEN],
-        leases=[_object("Lease", "karmada-system", "karmada-scheduler")],
+        leases=[_object("Lease", _SYSTEM, "karmada-scheduler")],
         seen=[SchedulerShown(_SCHEDULER)],
         events=[_object("Event", "a", "event")],
     )
@@ -141,8 +142,8 @@ class _Rights:
         self.everywhere = {permission for permission in wanted if dice.random() < share}
         self.inside = {
             (permission, name)
-            for permission in (LIST_BINDINGS, LIST_POLICIES)
-            for name in _NAMESPACES
+            for permission in (LIST_BINDINGS, LIST_POLICIES, LIST_LEASES)
+            for name in (*_NAMESPACES, *([_SYSTEM] if permission is LIST_LEASES else []))
             if dice.random() < share
         }
 
@@ -158,7 +159,7 @@ class _Rights:
             return _NAMESPACES
 
         missing = tuple(permission for permission in SHOWN if permission not in self.everywhere)
-        return Viewer("somebody", missing, may, hints)
+        return Viewer("system:serviceaccount:a:somebody", missing, may, hints)
 
 
 def _expected(every: set[ObjectName], rights: _Rights, asked: str, reveal: Reveal) -> Iterator[ObjectName]:
@@ -211,6 +212,19 @@ async def test_exactly_what_they_may_list_enters_the_fleet_of_a_viewer(reveal: R
         unread = {name[0] for name in every - expected} & _PERMISSIONS.keys()
         assert bool(state.not_judged) == bool(unread), (case, unread, state.not_judged)
     assert min(counts.values()) > 50
+
+
+async def test_rows_of_a_viewer_are_those_of_their_own_facts_whoever_was_answered_before() -> None:
+    whole, answered = _fleet(packed=False), ScopedFleets()
+    states = set[StateName]()
+    for clusters_, policies, schedulers in itertools.product((False, True), repeat=3):
+        scope = Scope(frozenset({"default"}), False, clusters_, policies, schedulers)
+        [row], [alone] = [
+            (await each.state(whole, scope)).contents.index.rows for each in (answered, ScopedFleets())
+        ]
+        assert row == alone, scope
+        states.add(row.state)
+    assert states == {StateName.NOT_DECIDED_YET, StateName.NOBODY_DECIDES}
 
 
 def _all_of(whole: PageState) -> set[ObjectName]:
