@@ -151,6 +151,12 @@ async def test_a_short_pause_is_kept(harness: LimiterHarness) -> None:
     assert harness.slept == [0.5]
 
 
+async def test_a_shorter_pause_does_not_end_a_longer_one(harness: LimiterHarness) -> None:
+    await harness.refuse(*(ApiError("later", code=429, retry_after=seconds) for seconds in (3.0, 0.5)))
+    await harness.refuse(ApiError("gone", code=404))
+    assert harness.slept == [3.0]
+
+
 async def test_an_error_about_one_binding_has_the_latency_of_its_answer(harness: LimiterHarness) -> None:
     harness.now = 1000.0
     await harness.refuse(*(ApiError("no", code=404) for _ in range(40)))

@@ -151,6 +151,21 @@ async def test_a_yes_counts_for_the_time_that_is_set_and_a_no_for_ten_seconds() 
     assert await setup.reviews.user_of("t", PEER) == DEV
 
 
+async def test_an_answer_is_as_old_as_its_question() -> None:
+    setup = Setup()
+    request = setup.connection.request
+
+    async def slow(*given: Any, **named: Any) -> Any:
+        setup.time.now += 2.5
+        return await request(*given, **named)
+
+    setup.connection.request = slow  # type: ignore[method-assign]
+    for asked in (1, 2):
+        await setup.reviews.user_of("t", PEER)
+        assert setup.asked == asked
+        setup.time.now += 27.5
+
+
 @pytest.mark.parametrize("code", [0, 401, 403, 500])
 async def test_without_a_fresh_answer_an_old_yes_does_not_count(code: int) -> None:
     setup = Setup()

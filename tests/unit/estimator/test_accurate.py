@@ -576,6 +576,19 @@ class TestSharing:
         harness.transport.change("m1", 6)
         assert await second == [6]
 
+    async def test_a_decision_that_fails_does_not_cancel_a_shared_request(
+        self, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=None, m2="broken"), UPSTREAM, answer_ttl=1.0, timeout=600)
+        with pytest.raises(EstimationError):
+            await harness.replicas()
+        [m1, _] = harness.clusters
+        other = asyncio.create_task(harness.session().max_available_replicas([m1], SMALL, {}))
+        await asyncio.sleep(0)
+        harness.transport.change("m1", 6)
+        assert await other == [6]
+        assert harness.transport.called == ["m1", "m2"]
+
     async def test_a_decision_never_sends_a_request_twice(self, make_harness: MakeHarness) -> None:
         harness = make_harness(FakeTransport(m1=9), answer_ttl=0.0)
         session = harness.session()

@@ -20,8 +20,12 @@ from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
-from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
-from karmada_scheduler.testing import gates
+from karmada_scheduler.framework.runtime.waiting_bindings import (
+    AbandonedError,
+    PendingPermit,
+    WaitingBindings,
+)
+from karmada_scheduler.testing import binding, gates
 from tests import manifests
 from tests.unit.fakes import CONFLICT
 from tests.unit.framework.plugins import answering, coroutine, plugin, raising, with_in_tree
@@ -153,6 +157,23 @@ async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() ->
     reason = "refused at Permit by P: rejected due to timeout after waiting 0s at plugin P"
     assert harness.condition() == ("Unschedulable", reason)
     assert harness.placed() == ["m1"]
+
+
+async def test_a_plugin_that_allows_a_binding_gives_the_others_no_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: now[0])
+    permit = PendingPermit(binding("web").build(), frozenset(), {"P": 3.0, "Q": 10.0})
+    waiting = asyncio.create_task(permit.wait())
+    for now[0] in (0.0, 2.0, 4.0, 9.9, 10.1):
+        assert not waiting.done()
+        if now[0]:
+            permit.allow("P")
+        for _ in range(10):
+            await asyncio.sleep(0)
+    assert waiting.done()
+    assert waiting.result().plugin == "Q"
 
 
 async def test_a_timeout_at_permit_has_the_reason_of_the_plugin() -> None:

@@ -90,6 +90,13 @@ async def test_a_new_leader_need_not_wait_to_know_it() -> None:
     assert (later.placed(), later.tasks()) == (["m2"], [])
 
 
+async def test_the_time_for_a_stamp_does_not_begin_again_when_a_binding_changes() -> None:
+    plane = await off()
+    for name in ("first", "second"):
+        await plane.edit(name, replicas=3)
+    assert await plane.moves("web") == 0
+
+
 async def test_a_task_is_written_from_time_to_time_to_see_whether_it_is_stamped() -> None:
     plane = await off()
     assert await plane.moves("w0") == 0

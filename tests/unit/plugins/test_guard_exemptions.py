@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -186,13 +187,26 @@ async def test_what_is_healthy_on_lost_clusters_only_moves_at_once_and_uses_up_n
     harness.report("web", m3=2)
     await harness.run()
     if how == "for a minute":
-        harness.ready("m1", "False")
-        harness.sleep(LOST_SECONDS)
+        for status in ("False", "Unknown"):  # each report changes the cluster
+            harness.ready("m1", status)
+            harness.sleep(LOST_SECONDS / 2)
     else:
         harness.ready("m1", "False", taint="cluster.karmada.io/unreachable")
     assert await left(harness, *NAMES, **to("m2")) == list(NAMES)
     await harness.edit(placement=to("m2"))
     assert harness.placed() == ["m2"]
+
+
+async def test_a_cluster_is_lost_a_minute_after_the_clock_was_set_back() -> None:
+    harness = Fleet(**ONE)
+    for name in NAMES:
+        harness.on_m1(name)
+    await harness.run()
+    harness.ready("m1", "Unknown")
+    harness.time_of_day -= timedelta(days=1)
+    assert await left(harness, *NAMES, **to("m2")) == ["w0"]
+    harness.sleep(LOST_SECONDS)
+    assert await left(harness, *NAMES, **to("m2", "m9")) == list(NAMES)
 
 
 async def test_a_taint_of_a_person_does_not_make_a_cluster_lost() -> None:
