@@ -278,6 +278,15 @@ async def test_a_binding_that_is_suspended_evicted_or_not_ours_stays(spec: dict[
     assert fleet.placed() == ["m2"]
 
 
+async def test_a_binding_whose_cluster_is_being_deleted_is_decided_without_its_proposal() -> None:
+    fleet = await on_backup(kind="Duplicated")
+    await fleet.check(WAIT - CHECK)
+    fleet.sleep(CHECK)
+    fleet.cluster("m2", version=9, deletionTimestamp="2026-01-01T00:00:00Z")
+    await fleet.check()
+    assert fleet.placed() == ["m3"]
+
+
 async def test_an_eviction_begins_the_wait_again() -> None:
     fleet = await on_backup()
     await fleet.check(WAIT - CHECK)
