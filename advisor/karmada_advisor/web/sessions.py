@@ -103,7 +103,7 @@ class Sessions:
     def _refresh(self) -> None:
         """Take the keys of the file as it is now. One that cannot be used is logged, and the keys before stay."""
         now = self._clock()
-        if now < self._look_at:
+        if self._look_at - _CHECK_SECONDS <= now < self._look_at:  # else the clock was set back
             return
         self._look_at = now + _CHECK_SECONDS
         try:

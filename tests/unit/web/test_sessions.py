@@ -98,6 +98,11 @@ def test_a_key_is_replaced_without_signing_people_out_and_removed_to_do_so(tmp_p
     assert sessions.opened(before) == ""
     assert sessions.opened(after) == "token"
 
+    keys.keys[0] = Fernet.generate_key()
+    keys.write()
+    now = 0.0  # the clock is set back
+    assert sessions.opened(after) == ""
+
 
 @pytest.mark.parametrize("text", ["", "\n", "too short", f"{'A' * 43}=\nnot a key"])
 def test_a_file_without_usable_keys_is_refused_without_a_word_of_it(tmp_path: Path, text: str) -> None:
