@@ -157,6 +157,25 @@ async def test_a_shorter_pause_does_not_end_a_longer_one(harness: LimiterHarness
     assert harness.slept == [3.0]
 
 
+async def test_a_write_waits_for_a_pause_that_the_server_requests_meanwhile() -> None:
+    harness = LimiterHarness()
+
+    async def refused(seconds: float) -> None:
+        with pytest.raises(ApiError):
+            async with limiter.slot():
+                raise ApiError("later", code=429, retry_after=seconds)
+
+    async def sleep(seconds: float) -> None:
+        await harness.sleep(seconds)
+        if harness.slept == [3.0]:
+            await refused(5.0)
+
+    limiter = WriteLimiter(most=4, clock=harness.clock, sleep=sleep)
+    await refused(3.0)
+    async with limiter.slot():
+        assert harness.slept == [3.0, 5.0]
+
+
 async def test_an_error_about_one_binding_has_the_latency_of_its_answer(harness: LimiterHarness) -> None:
     harness.now = 1000.0
     await harness.refuse(*(ApiError("no", code=404) for _ in range(40)))
