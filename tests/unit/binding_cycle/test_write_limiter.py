@@ -145,7 +145,7 @@ async def test_a_short_pause_is_kept(harness: LimiterHarness) -> None:
     assert harness.slept == [0.5]
 
 
-async def test_all_writes_pause_for_the_longest_time_that_the_server_requests(harness: LimiterHarness) -> None:
+async def test_all_writes_pause_for_the_longest_time_that_is_requested(harness: LimiterHarness) -> None:
     await harness.refuse(*(ApiError("later", code=429, retry_after=seconds) for seconds in (3.0, 0.5)))
     await harness.refuse(ApiError("gone", code=404))
     assert harness.slept == [3.0]

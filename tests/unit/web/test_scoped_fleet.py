@@ -214,7 +214,7 @@ async def test_exactly_what_they_may_list_enters_the_fleet_of_a_viewer(reveal: R
     assert min(counts.values()) > 50
 
 
-async def test_rows_of_a_viewer_are_those_of_their_own_facts_whoever_was_answered_before() -> None:
+async def test_rows_of_a_viewer_are_those_of_their_own_facts_also_after_those_of_others() -> None:
     whole, answered = _fleet(packed=False), ScopedFleets()
     states = set[StateName]()
     for clusters_, policies, schedulers in itertools.product((False, True), repeat=3):
