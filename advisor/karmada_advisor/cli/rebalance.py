@@ -11,14 +11,13 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-import yaml
-
 from karmada_advisor.cli.flags.rebalance import GOALS
 from karmada_advisor.cli.output import CommandAnswer, exit_status
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.names import unknown
+from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.whatif.plan.fleet_rules import (
     fleet_rules,
@@ -117,7 +116,7 @@ def _write(proposal: RebalanceProposal, folder: Path | None) -> list[str]:
         for number, manifest in enumerate(manifests(proposal), 1):
             path = folder / f"batch-{number}.yaml"
             with path.open("x") as file:
-                yaml.safe_dump(manifest, file, sort_keys=False)
+                file.write(as_yaml(manifest))
             written.append(str(path))
     except FileExistsError as error:
         raise NoAnswerError(f"--write-to: {error.filename} exists; name an empty directory") from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from functools import cache
@@ -15,6 +16,7 @@ from karmada_advisor.explain.model import Cause
 from karmada_advisor.state.model import API_VERSION, BindingState
 from karmada_advisor.views.state import headline
 from karmada_scheduler.api.object_fields import camel
+from karmada_scheduler.config.yaml_values import PREFIX
 from karmada_scheduler.structs import Struct
 
 _PLAIN: Final = frozenset({str, int, bool, float, type(None)})
@@ -71,8 +73,16 @@ def as_json(fields: Mapping[str, Any] | Sequence[Any]) -> str:
         return json.dumps(fields, indent=2, ensure_ascii=False) + "\n"
 
 
+class _Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+    """Quotes texts that YAML's readers in Go take for something else, and PyYAML does not."""
+
+
+_Dumper.add_implicit_resolver(
+    f"{PREFIX}float", re.compile(r"[yYnN]$|[-+]?(?:\.?[0-9][0-9_.]*(?:[eE][-+]?[0-9_]+)?|0[oOXB]\w+)$"), None
+)
+
+
 def as_yaml(fields: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return the same as YAML."""
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    text: str = yaml.dump(fields, Dumper=dumper, sort_keys=False, allow_unicode=True)
+    text: str = yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
     return text

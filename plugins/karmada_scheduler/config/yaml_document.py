@@ -3,8 +3,8 @@
 libyaml gives events, and the values are built from them without recursion. The tree that PyYAML's own loaders build first
 (6.0, yaml/_yaml.pyx) has no bounds. Here, what is bounded is checked before it is built.
 
-A value has the type that YAML 1.1 gives it, except that a time and an integer with the base 60 are text, as in the YAML
-library of Kubernetes. A key is text as written.
+Values and keys are what sigs.k8s.io/yaml v1.6.0 makes of them, as the API server then gets them: ``on`` is true, and as a
+key ``"true"``. A float as a key has eight digits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any, Final
 import yaml
 
 from karmada_scheduler.config.yaml_places import RepeatedKey, YamlDocument, YamlPath, YamlPlace, YamlPlaces
-from karmada_scheduler.config.yaml_values import PREFIX, SCALAR_TAGS, plain, tag_problem, tagged
+from karmada_scheduler.config.yaml_values import PREFIX, SCALAR_TAGS, key_of, plain, tag_problem, tagged
 
 MAX_DEPTH: Final = 200
 """Lists and objects inside of each other, as in ``client.json_body``. Nothing that is read here has more than 20."""
@@ -167,16 +167,6 @@ class _DocumentBuilder:
         if tag is not None and tag not in SCALAR_TAGS:
             raise self._error(event, tag_problem(tag))
         self._size += _VALUE_SIZE + len(text)
-        top = self._open[-1] if self._open else None
-        if top is not None and top.fields is not None and top.key is None:
-            self._begin_field(top, event, text)
-            if self._places is not None:
-                self._places.keys[self._path()] = self._place(event)
-            if event.anchor:
-                self._anchored[event.anchor] = (text, _VALUE_SIZE + len(text))
-            return
-        if self._places is not None:
-            self._places.values[self._path()] = self._place(event)
         value: object = text
         try:
             if tag is not None:
@@ -187,7 +177,21 @@ class _DocumentBuilder:
             raise self._error(event, str(error)) from None
         if event.anchor:
             self._anchored[event.anchor] = (value, _VALUE_SIZE + len(text))
+        top = self._open[-1] if self._open else None
+        if top is not None and top.fields is not None and top.key is None:
+            self._begin_field(top, event, self._key(event, value))
+            if self._places is not None:
+                self._places.keys[self._path()] = self._place(event)
+            return
+        if self._places is not None:
+            self._places.values[self._path()] = self._place(event)
         self._add(event, value)
+
+    def _key(self, event: Any, value: object) -> str:
+        try:
+            return key_of(value)
+        except ValueError as error:
+            raise self._error(event, str(error)) from None
 
     def _begin_field(self, top: _Open, event: Any, key: str) -> None:
         top.key = key
@@ -242,9 +246,7 @@ class _DocumentBuilder:
             raise self._error(event, f"the aliases stand for more than {MAX_REPEATED:,} characters")
         top = self._open[-1] if self._open else None
         if top is not None and top.fields is not None and top.key is None:
-            if not isinstance(value, str):
-                raise self._error(event, "a key must be text")
-            top.key = value
+            top.key = self._key(event, value)
             return
         if self._places is not None:
             self._places.values[self._path()] = self._place(event)

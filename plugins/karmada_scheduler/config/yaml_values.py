@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from typing import Final
@@ -19,15 +20,14 @@ SCALAR_TAGS: Final = frozenset(
 )
 _WORDS: Final[Mapping[str, bool | None]] = {
     form: value
-    for value, words in ((True, "yes true on"), (False, "no false off"), (None, "null"))
+    for value, words in ((True, "y yes true on"), (False, "n no false off"), (None, "null"))
     for word in words.split()
     for form in (word, word.capitalize(), word.upper())
 } | {"~": None, "": None}
 _NUMBER_START: Final = frozenset("0123456789+-.")
-_INTEGER: Final = re.compile(r"([-+]?)(?:0b([01_]+)|0x([0-9a-fA-F_]+)|0([0-7_]+)|(0|[1-9][0-9_]*))")
-_FLOAT: Final = re.compile(
-    r"[-+]?(?:[0-9][0-9_]*\.[0-9_]*|\.[0-9][0-9_]*)(?:[eE][-+][0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)"
-)
+_INTEGER: Final = re.compile(r"[-+]?(?:0([0-7]+)|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+|0|[1-9][0-9]*)")
+_FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
+_NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
 def tagged(text: str, tag: str) -> object:
@@ -36,42 +36,42 @@ def tagged(text: str, tag: str) -> object:
         return text
     value, wanted = plain(text), tag.removeprefix(PREFIX)
     if wanted == "float" and type(value) is int:
-        return float(value)
+        return value
     if type(value).__name__ != {"null": "NoneType"}.get(wanted, wanted):
         raise ValueError(f"the value is no {wanted}")
     return value
 
 
 def plain(text: str) -> object:
-    """Return what a value without quotes stands for; ValueError for a number that JSON cannot have."""
+    """Return what a value without quotes stands for; ValueError for a number that JSON cannot have.
+
+    A float without a fraction is an integer, as it is once it was written as JSON.
+    """
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in _NUMBER_START:
         return text
-    if found := _INTEGER.fullmatch(text):
-        return _integer(*found.groups())
-    if _FLOAT.fullmatch(text):
-        value = float(text.replace("_", "").lower().replace(".inf", "inf").replace(".nan", "nan"))
-        if value - value != 0:
-            raise ValueError("the value is no number that JSON has")
-        return value
-    return text
+    if _NO_NUMBER.fullmatch(text):
+        raise ValueError("the value is no number that JSON has")
+    digits = text if text[0] == "." else text.replace("_", "")
+    found = _INTEGER.fullmatch(digits)
+    if found and len(digits) <= _MAX_NUMBER_LENGTH:
+        integer = int(digits, 8 if found[1] else 0)
+        if _MIN_INTEGER <= integer <= _MAX_INTEGER:
+            return integer
+    number = float(digits) if _FLOAT.fullmatch(digits) else math.inf
+    if math.isinf(number):
+        return text
+    return int(number) if number.is_integer() and abs(number) < -_MIN_INTEGER else number
 
 
-def _integer(sign: str, binary: str, hexadecimal: str, octal: str, decimal: str) -> int:
-    digits, base = next(
-        (digits.replace("_", ""), base)
-        for digits, base in ((binary, 2), (hexadecimal, 16), (octal, 8), (decimal, 10))
-        if digits is not None
-    )
-    if not digits:
-        raise ValueError("the value is no int")
-    value = int(digits, base) if len(digits) <= _MAX_NUMBER_LENGTH else _MAX_INTEGER + 1
-    if sign == "-":
-        value = -value
-    if not _MIN_INTEGER <= value <= _MAX_INTEGER:
-        raise ValueError("the integer has more than 64 bits")
-    return value
+def key_of(value: object) -> str:
+    """Return a value as the key of an object; ValueError for null and for what is no scalar."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, str | int | float):
+        raise ValueError("a key must be text")  # noqa: TRY004 (the document is wrong)
+    return f"{value:.8g}" if isinstance(value, float) else str(value)
 
 
 def tag_problem(tag: str) -> str:

@@ -130,13 +130,13 @@ def test_problems_of_the_input_are_reported_and_the_rest_is_decided(run: Run) ->
         WEB,
         binding("other").replicas(1),
     )
-    ran = run(documents(FLEET[0], "kind: Node\nmetadata: {name: n}\n"), bindings)
+    ran = run(documents(FLEET[0], "kind: Node\nmetadata: {name: node}\n"), bindings)
     assert ran.status == 2
     assert set(ran.clusters) == {"web-deployment", "other-deployment"}
     line = bindings.splitlines().index("spec: {a: [") + 2
     *problems, summary = ran.err.splitlines()
     assert [text.partition(" not YAML: ")[0] for text in problems] == [
-        "clusters.yaml: document 2 (Node n): kind: expected Cluster, got 'Node'",
+        "clusters.yaml: document 2 (Node node): kind: expected Cluster, got 'Node'",
         "bindings.yaml: document 2 (ResourceBinding default/bad-deployment): spec.replicas: "
         + EXPECTED_NUMBER,
         f"bindings.yaml: document 3: line {line}, column 1:",

@@ -225,7 +225,7 @@ def test_ignored_by_scheduler_is_a_warning(path: Path) -> None:
         pytest.param("[]", "expected a mapping with apiVersion and kind, got a list", id="list"),
         pytest.param("a: [", "is no YAML: line 1, column 5: while parsing a flow node", id="broken"),
         pytest.param("a: b\0", "is no YAML: line 1, column 5: the character #x0000", id="control-character"),
-        pytest.param("a: 0x_", "is no YAML: line 1, column 4: the value is no int", id="number"),
+        pytest.param("a: !!int x", "is no YAML: line 1, column 4: the value is no int", id="number"),
         pytest.param(
             "a:\n  !!timestamp x",
             "is no YAML: line 2, column 3: the tag !!timestamp is not supported",
