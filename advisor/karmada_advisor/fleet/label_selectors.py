@@ -1,60 +1,51 @@
-"""Label selectors as kubectl takes them: ``app=web,tier in (a,b),!canary``."""
+"""Label selectors as kubectl takes them: ``app=web,tier in (a,b),!canary,cpus>3``.
+
+Source: k8s.io/apimachinery v0.35.3 pkg/labels/selector.go.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_scheduler.api.matching import EXISTS, IN, Requirement, Test, conjunction
 
-Labels = Mapping[str, str]
-Selector = Callable[[Labels], bool]
-
-_KEY: Final = r"[A-Za-z0-9](?:[-A-Za-z0-9_./]*[A-Za-z0-9])?"
-_VALUE: Final = r"[-A-Za-z0-9_.]*"
+_WORD: Final = r"[^\s=!(),<>]+"
 _REQUIREMENT: Final = re.compile(
-    rf"\s*(?:(?P<absent>!)?\s*(?P<key>{_KEY})\s*(?:(?P<operator>==|=|!=)\s*(?P<value>{_VALUE})"
-    rf"|\s(?P<set>in|notin)\s*\((?P<values>\s*{_VALUE}\s*(?:,\s*{_VALUE}\s*)*)\))?)\s*(?:,|$)"
+    rf"\s*(?:!\s*(?P<absent>{_WORD})|(?P<key>{_WORD})\s*(?:(?P<operator>==|=|!=|>|<)\s*(?P<value>(?:{_WORD})?)"
+    rf"|(?<=\s)(?P<set>in|notin)\s*\((?P<values>[^=!()<>]*)\))?)\s*(?:,(?=\s*\S)|$)"
 )
+_OPERATORS: Final[Mapping[str | None, str]] = {
+    None: EXISTS, "=": IN, "==": IN, "in": IN, "!=": "NotIn", "notin": "NotIn", ">": "Gt", "<": "Lt"
+}  # fmt: skip
 
 
-def selector_of(written: str) -> Selector:
+def selector_of(written: str) -> Test:
     """Return what tells whether labels match a selector; an empty one matches all.
 
     Raises:
         NoAnswerError: It is no selector.
-
-    Source: k8s.io/apimachinery v0.35.3 pkg/labels/selector.go, whose ``!=`` and ``notin`` match labels without the key.
     """
-    found: list[Selector] = []
+    found: list[Test] = []
     position = 0
-    while position < len(written):
+    while position < len(written.rstrip()):
         match = _REQUIREMENT.match(written, position)
-        is_wrong = match is None or (match["absent"] and (match["operator"] or match["set"]))
-        if match is None or is_wrong:
+        test = None if match is None else _requirement(match).compile()
+        if match is None or test is None:
             raise NoAnswerError(
                 f"--selector: {written!r} cannot be read from {written[position:]!r} on; "
-                "expected app=web, app!=web, app in (a,b), app notin (a,b), app, !app"
+                "expected app=web, app!=web, app in (a,b), app notin (a,b), app, !app, cpus>3, cpus<3"
             )
-        found.append(_requirement(match))
+        found.append(test)
         position = match.end()
-    return lambda labels: all(each(labels) for each in found)
+    return conjunction(found)
 
 
-def _requirement(match: re.Match[str]) -> Selector:
-    key = match["key"]
+def _requirement(match: re.Match[str]) -> Requirement:
     if match["absent"]:
-        return lambda labels: key not in labels
-    if match["set"]:
-        values = {each.strip() for each in match["values"].split(",")}
-        if match["set"] == "in":
-            return lambda labels: labels.get(key) in values
-        return lambda labels: key not in labels or labels[key] not in values
-    if match["operator"] == "!=":
-        value = match["value"]
-        return lambda labels: labels.get(key) != value
-    if match["operator"]:
-        value = match["value"]
-        return lambda labels: labels.get(key) == value
-    return lambda labels: key in labels
+        return Requirement(match["absent"], "DoesNotExist")
+    operator = match["operator"] or match["set"]
+    values = (match["value"] or match["values"] or "").split(",") if operator else ()
+    return Requirement(match["key"], _OPERATORS[operator], tuple(each.strip() for each in values))

@@ -15,9 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, Never
 
-import durationpy
-
 from karmada_scheduler.api import quantity
+from karmada_scheduler.api.duration import duration_seconds
 from karmada_scheduler.config import features, validation
 from karmada_scheduler.config.options import (
     FLAG,
@@ -54,8 +53,8 @@ def _integer(text: str) -> int:
 
 def _seconds(text: str) -> float:
     try:
-        return float(durationpy.from_str(text).total_seconds())
-    except (durationpy.DurationError, ValueError) as error:
+        return duration_seconds(text)
+    except ValueError as error:
         raise argparse.ArgumentTypeError(f"{text!r} is not a duration such as 15s or 2m30s") from error
 
 

@@ -21,8 +21,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-import durationpy
-
+from karmada_scheduler.api.duration import duration_seconds
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
 
@@ -69,10 +68,8 @@ def seconds(text: object) -> float:
 
 def _duration(text: object) -> timedelta:
     if isinstance(text, str):
-        try:
-            return durationpy.from_str(text)
-        except (durationpy.DurationError, ValueError):
-            pass
+        with contextlib.suppress(ValueError):
+            return timedelta(seconds=duration_seconds(text))
     raise ValueError(f"expected a duration such as 5s or 1m30s, got {shown(text)}")
 
 

@@ -78,6 +78,7 @@ def test_values_have_the_type_of_their_field(key: str, given: object, read: obje
         ("flag", 1, "flag: expected true or false, got 1"),
         ("number", True, "number: expected a number, got true"),
         ("text", 3, "text: expected text, got 3"),
+        ("pause", "1d", 'pause: expected a duration such as 5s or 1m30s, got "1d"'),
         ("pause", "5", 'pause: expected a duration such as 5s or 1m30s, got "5"'),
         ("secret", "?", "secret: expected base64"),
         ("colour", "green", 'colour: expected one of "red", "blue", got "green"'),

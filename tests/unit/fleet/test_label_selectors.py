@@ -7,7 +7,7 @@ import pytest
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.label_selectors import selector_of
 
-LABELS = {"app": "web", "tier": "prod", "example.com/team": "a.b", "empty": ""}
+LABELS = {"app": "web", "tier": "prod", "example.com/team": "a.b", "empty": "", "cpus": "4", "in": "x"}
 
 
 @pytest.mark.parametrize(
@@ -25,6 +25,11 @@ LABELS = {"app": "web", "tier": "prod", "example.com/team": "a.b", "empty": ""}
         "!missing",
         "example.com/team=a.b , app",
         "empty=",
+        "empty in ()",
+        "empty in (a,,b)",
+        "cpus>3",
+        "cpus < 5,cpus>1",
+        "in in (notin,x)",
     ],
 )
 def test_a_selector_matches(written: str) -> None:
@@ -42,6 +47,9 @@ def test_a_selector_matches(written: str) -> None:
         "!app",
         "app,tier=test",
         "missing=",
+        "cpus>4",
+        "app>3",
+        "missing<3",
     ],
 )
 def test_a_selector_does_not_match(written: str) -> None:
@@ -49,8 +57,9 @@ def test_a_selector_does_not_match(written: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["=", "a=b=c", "a in", "a in (b", "a ~ b", "!a=b", "a=b c", "(a)", ",", "a > 1"]
-)
+    "written", ["=", "a=b=c", "a in", "a in (b", "a ~ b", "!a=b", "a=b c", "(a)", ",", "app=web,", "app=web, ", ",app", "a,,b", "a>x", "a>", "a>=1",
+        "a>9223372036854775808", "a in (b c)", "appin (web)", "a=-b", "/a=b", "a/=b", "A/b=c", "a=b!c", f"a={'x' * 64}"]
+)  # fmt: skip
 def test_what_is_no_selector_is_refused_with_its_place(written: str) -> None:
     with pytest.raises(NoAnswerError, match=r"--selector: .* cannot be read from"):
         selector_of(written)

@@ -266,7 +266,7 @@ def test_gates_and_flags_are_those_of_the_controller_manager(run: Run, tmp_path:
         ),
         (
             _manager("--cluster-failure-threshold=40"),
-            "--cluster-failure-threshold: expected a duration such as 40s",
+            "--cluster-failure-threshold: expected a duration such as 5s",
         ),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -205,12 +206,10 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return a time such as ``2s`` or ``500ms`` in seconds."""
-    for suffix, factor in (("ms", 0.001), ("s", 1.0), ("m", 60.0), ("h", 3600.0), ("", 1.0)):
-        if text.endswith(suffix):
-            try:
-                found = float(text.removesuffix(suffix)) * factor
-            except ValueError:
-                break
-            if 0 < found < float("inf"):
-                return found
+    from karmada_scheduler.api.duration import duration_seconds  # --help needs the standard library only
+
+    with suppress(ValueError):
+        found = duration_seconds(text if text[-1:].isalpha() else f"{text}s")
+        if found > 0:
+            return found
     raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")

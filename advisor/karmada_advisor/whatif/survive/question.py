@@ -7,7 +7,6 @@ Source: karmada v1.18.2 cmd/controller-manager/app/options options.go, cluster_f
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -25,6 +24,7 @@ from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
 from karmada_advisor.whatif.survive.loss import Loss, LossTaints, taints_by_policies
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.duration import duration_seconds
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.structs import Struct, replace
 
@@ -216,8 +216,6 @@ def with_pairs(
 
 PROGRAM: Final = "karmada-controller-manager"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
-_SECONDS: Final = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(h|ms|m|s)")
 _PROBE_SECONDS: Final = 10
 _MONITOR_SECONDS: Final = 5
 
@@ -243,9 +241,9 @@ def read_settings(manifest: Mapping[str, Any], loss: Loss) -> LossSettings:
         eviction=is_on and flags.get("enable-no-execute-taint-eviction", "false") in _TRUE,
         eviction_rate=_number(flags, "resource-eviction-rate", 0.5),
         purge_mode=flags.get("no-execute-taint-eviction-purge-mode", "Gracefully"),
-        eviction_timeout=round(_duration(flags, "graceful-eviction-timeout", 600)),
-        noticed_push=round(_duration(flags, "cluster-failure-threshold", 30)) + _PROBE_SECONDS,
-        noticed_pull=round(_duration(flags, "cluster-monitor-grace-period", 40)) + _MONITOR_SECONDS,
+        eviction_timeout=round(_duration(flags, "graceful-eviction-timeout", "10m")),
+        noticed_push=round(_duration(flags, "cluster-failure-threshold", "30s")) + _PROBE_SECONDS,
+        noticed_pull=round(_duration(flags, "cluster-monitor-grace-period", "40s")) + _MONITOR_SECONDS,
         defaults_assumed=False,
     )
 
@@ -282,11 +280,8 @@ def _number(flags: Mapping[str, str], name: str, default: float) -> float:
     return found
 
 
-def _duration(flags: Mapping[str, str], name: str, default: float) -> float:
-    written = flags.get(name)
-    if written is None:
-        return default
-    parts = _DURATION.findall(written)
-    if not parts or "".join(f"{amount}{unit}" for amount, unit in parts) != written:
-        raise ManifestError(f"--{name}", f"expected a duration such as 40s, got {written!r}")
-    return sum(float(amount) * _SECONDS[unit] for amount, unit in parts)
+def _duration(flags: Mapping[str, str], name: str, default: str) -> float:
+    try:
+        return duration_seconds(flags.get(name, default))
+    except ValueError as problem:
+        raise ManifestError(f"--{name}", str(problem)) from None
