@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import orjson
 
@@ -15,11 +15,17 @@ from karmada_advisor.state.stored import with_namespace
 from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api.binding import KINDS, Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.manifest import ManifestError, read_mapping, read_required_text
+from karmada_scheduler.api.manifest import ManifestError, read_mapping, read_required_text, read_text_map
+from karmada_scheduler.api.matching import LabelSelector
+from karmada_scheduler.api.object_fields import read_object, read_objects
+from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
+from karmada_scheduler.config.yaml_places import YamlPlaces
+from karmada_scheduler.config.yaml_values import plain
 from karmada_scheduler.structs import Struct
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
@@ -97,7 +103,7 @@ def _read_into(
     text: str,
     parse: Callable[[Mapping[str, Any]], T],
 ) -> None:
-    for place, manifest in _manifests(path, text):
+    for place, manifest, source in _manifests(path, text):
         if isinstance(manifest, Problem):
             contents.problems.append(manifest)
             continue
@@ -105,7 +111,8 @@ def _read_into(
         try:
             parsed = parse(manifest)
         except ManifestError as problem:
-            contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", str(problem)))
+            text_ = f"{problem}{_unquoted(source, problem.path)}"
+            contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", text_))
             continue
         if seen is not None:
             if shown in seen:
@@ -116,32 +123,36 @@ def _read_into(
         contents.objects.append(parsed)
 
 
-def _manifests(path: str, text: str) -> Iterator[tuple[str, Any]]:
-    """Yield each object of each document with its place, or the problem that a document is."""
+def _manifests(path: str, text: str) -> Iterator[tuple[str, Any, tuple[str, str]]]:
+    """Yield each object of each document with its place, or the problem that a document is; and its source.
+
+    The source is the document, and the path of the object in it.
+    """
     found = list(documents(text))
     if not found:
-        yield path, Problem(path, "holds no objects")
+        yield path, Problem(path, "holds no objects"), ("", "")
     for number, (line, document) in enumerate(found, 1):
         place = f"{path}: document {number}"
         try:
             content = _decoded(document, line)
         except YamlError as problem:
             text_ = _json_problem(document, line) or _yaml_problem(problem)
-            yield place, Problem(place, text_)
+            yield place, Problem(place, text_), ("", "")
             continue
         if content is None:
             continue
         if not isinstance(content, dict):
-            yield place, Problem(place, f"expected an object, got {type(content).__name__}")
+            yield place, Problem(place, f"expected an object, got {type(content).__name__}"), ("", "")
         elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
             for index, item in enumerate(content["items"], 1):
                 if isinstance(item, dict):
-                    yield f"{place}, item {index}", {**_item_type(content), **item}
+                    source = document, f".items[{index - 1}]"
+                    yield f"{place}, item {index}", {**_item_type(content), **item}, source
                 else:
                     text_ = f"expected an object, got {type(item).__name__}"
-                    yield place, Problem(f"{place}, item {index}", text_)
+                    yield place, Problem(f"{place}, item {index}", text_), ("", "")
         else:
-            yield place, content
+            yield place, content, (document, "")
 
 
 def _item_type(content: Mapping[str, Any]) -> dict[str, str]:
@@ -165,6 +176,19 @@ def documents(text: str) -> Iterator[tuple[int, str]]:
         document = text[start:end]
         if any(each.strip() and not each.lstrip().startswith("#") for each in document.splitlines()):
             yield line, document
+
+
+def _unquoted(source: tuple[str, str], field: str) -> str:
+    """Return what a value of a field is that has no quotes in its document; "" for another value."""
+    places = YamlPlaces()
+    read_document(source[0], places=places)
+    for path, place in places.values.items():
+        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
+        if "".join(steps) == f"{source[1]}.{field}" and place.text and not place.style:
+            value = plain(place.text)
+            what = f"the number {value}" if type(value) in {int, float} else str(value).lower()
+            return f': {place.text} is {what}, "{place.text}" is text'
+    return ""
 
 
 def _decoded(document: str, line: int) -> Any:
@@ -253,27 +277,51 @@ def change_objects(text: str) -> list[Mapping[str, Any]]:
     return found.objects
 
 
-def read_changes(paths: Iterable[str], namespace: str) -> Contents[Mapping[str, Any]]:
+def read_changes(
+    paths: Iterable[str], namespace: str, *, with_repeated: bool = True
+) -> Contents[Mapping[str, Any]]:
     """Read the objects of files and directories, in the order in which ``kubectl apply`` would write them.
 
     Args:
         paths: Files, directories (read whole, in the order of names), ``-`` for standard input.
         namespace: Of objects that name none.
+        with_repeated: As in ``read``.
 
     Raises:
         NoAnswerError: A directory has no manifests.
     """
-    return read(list(manifest_files(paths)), _parse_into(namespace), with_repeated=True)
+    return read(list(manifest_files(paths)), _parse_into(namespace), with_repeated=with_repeated)
 
 
 def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, Any]]:
     def parse(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
         read_required_text(manifest, "kind", "")
         read_required_text(read_mapping(manifest, "metadata", ""), "name", "metadata")
-        read_mapping(manifest, "spec", "")
+        check_types(manifest)
         return with_namespace(manifest, namespace)
 
     return parse
+
+
+class _Selected(NamedTuple):
+    api_version: str
+    kind: str
+    namespace: str
+    name: str
+    label_selector: LabelSelector | None
+
+
+def check_types(manifest: Mapping[str, Any]) -> None:
+    """Check that an object has text where the API server takes text only, in its labels and as a policy.
+
+    Raises:
+        ManifestError: A field has another type.
+    """
+    read_text_map(read_mapping(manifest, "metadata", ""), "labels", "metadata")
+    spec = read_mapping(manifest, "spec", "")
+    if manifest.get("kind") in ID_LABELS:
+        read_objects(_Selected, spec, "resourceSelectors", "spec")
+        read_object(Placement, read_mapping(spec, "placement", "spec"), "spec.placement")
 
 
 def manifest_files(paths: Iterable[str]) -> Iterator[str]:

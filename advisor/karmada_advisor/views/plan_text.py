@@ -73,8 +73,7 @@ def _head(plan: Plan, style: Style) -> Iterator[TextBlock]:
 def _warnings(plan: Plan, style: Style) -> Iterator[TextBlock]:
     shown = style.first(plan.warnings, _WARNINGS)
     for warning in shown:
-        sentence = f"{warning.code}: {warning.object}: {warning.field}: {warning.text}"
-        yield _marked("! warning:", sentence, "yellow")
+        yield _marked("! warning:", str(warning), "yellow")
     if len(plan.warnings) > len(shown):
         yield f"! and {len(plan.warnings) - len(shown):,} more warnings (--all)"
 

@@ -158,8 +158,8 @@ class _DocumentBuilder:
     def _place(self, event: Any) -> YamlPlace:
         start, end = event.start_mark, event.end_mark
         lines = self._lines_before + 1
-        style = getattr(event, "style", None) or ""
-        return YamlPlace(start.line + lines, start.column + 1, end.line + lines, end.column + 1, style)
+        style, text = (getattr(event, name, None) or "" for name in ("style", "value"))
+        return YamlPlace(start.line + lines, start.column + 1, end.line + lines, end.column + 1, style, text)
 
     def _add_scalar(self, event: Any) -> None:
         text: str = event.value

@@ -42,6 +42,7 @@ class YamlPlace(NamedTuple):
         end_line: Of what follows its last character, from 1. A list or object without brackets ends before the next value.
         end_column: In that line, from 1.
         style: ``"``, ``'``, ``|`` or ``>``; "" for plain text, lists and objects.
+        text: As written, without quotes; "" for lists and objects.
     """
 
     line: int
@@ -49,6 +50,7 @@ class YamlPlace(NamedTuple):
     end_line: int
     end_column: int
     style: str = ""
+    text: str = ""
 
 
 YamlPath = tuple[str | int, ...]

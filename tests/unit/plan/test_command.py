@@ -210,6 +210,13 @@ def test_a_plan_that_expects_its_own_fleet_is_good_and_another_fleet_is_refused(
             "ClusterPropagationPolicy/prod-servics does not exist. Nearest: ClusterPropagationPolicy/prod-services",
         ),
         (
+            [
+                "--edit",
+                "ClusterPropagationPolicy/prod-services={spec: {placement: {clusterTolerations: [{key: a, value: on}]}}}",
+            ],
+            "ClusterPropagationPolicy prod-services: spec.placement.clusterTolerations[0].value: expected a string, got bool True",
+        ),
+        (
             ["-f", "https://example.com/p.yaml"],
             "-f https://example.com/p.yaml: download it first; plan reads files only",
         ),
@@ -235,6 +242,18 @@ def test_a_half_broken_file_is_reported_and_the_rest_is_planned(run: Run, tmp_pa
     assert "change.yaml: document 2: expected an object, got list" in ran.err
     assert "change.yaml: document 3: metadata.name: is missing" in ran.err
     assert "Cluster/us-east-7" in ran.out or "cluster us-east-7" in ran.out
+
+
+def test_a_value_of_a_list_that_yaml_takes_for_no_text_is_named_as_written(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "list.yaml").write_text(
+        "kind: List\napiVersion: v1\nitems:\n"
+        "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: a, namespace: shop, labels: {version: '1.20'}}}\n"
+        "- {kind: Deployment, apiVersion: apps/v1, metadata: {name: b, namespace: shop, labels: {version: 0o17}}}\n"
+    )
+    assert (
+        "item 2 (Deployment shop/b): metadata.labels.version: expected a string, got int 15: 0o17 is the number 15"
+        in (run("-f", str(tmp_path / "list.yaml")).err)
+    )
 
 
 def test_an_object_of_the_wrong_shape_is_named(run: Run, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import pytest
 from karmada_advisor.state.schedulers import schedulers_of
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.model import Plan, PlanWarning
+from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import plan_of
 from tests.unit.plan.fleet import policy
@@ -44,6 +45,16 @@ def shown(found: tuple[PlanWarning, ...]) -> list[tuple[str, str, str]]:
 
 def test_a_policy_that_is_right_has_no_warnings() -> None:
     assert warned(placed(clusterAffinity={"clusterNames": ["sim-1"], "exclude": ["sim-2"]})) == ()
+
+
+def test_a_change_that_karmada_would_refuse_has_its_warnings_too() -> None:
+    edited = placed(clusterAffinity={"clusterNames": ["sim-x"]}, spreadConstraint=[])
+    edited["spec"]["resourceSelectors"] = []
+    with pytest.raises(ChangeError) as refused:
+        warned(edited)
+    refusal, *warnings = str(refused.value).splitlines()
+    assert refusal.endswith("Karmada would refuse it: spec.resourceSelectors: at least one is needed")
+    assert [each.split(": ")[1] for each in warnings] == ["FieldUnknown", "ClusterUnknown"]
 
 
 # --- placements ---

@@ -8,6 +8,7 @@ from typing import Any, Final
 from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
+from karmada_advisor.fleet.files import check_types
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests.case_state import make_change
@@ -71,6 +72,7 @@ def _of_workloads(file: PlacementTestFile, included: IncludedManifests) -> Itera
 def refused(policy: Manifest, before: Manifest | None) -> str | None:
     """Return why Karmada refuses a policy, None if it accepts it; ``before`` is its version until now."""
     try:
+        check_types(policy)
         return refusal(read_policy(policy), None if before is None else read_policy(before)) or None
     except ManifestError as problem:
         return str(problem)

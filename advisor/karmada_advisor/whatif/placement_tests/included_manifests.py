@@ -68,7 +68,7 @@ class IncludedManifests:
             self._in.problem(path, str(problem).removeprefix("-f "))
             return
         for each in files:
-            contents = read_changes([each], DEFAULT_NAMESPACE)
+            contents = read_changes([each], DEFAULT_NAMESPACE, with_repeated=False)
             self._in.problems += [FileProblem(found.place, 0, 0, found.text) for found in contents.problems]
             yield from self._once(path, contents.objects, each)
 

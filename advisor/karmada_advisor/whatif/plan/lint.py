@@ -16,6 +16,7 @@ from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part, policy_key
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
+from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.lint_placement import (
     did_you_mean,
     lint_names,
@@ -26,26 +27,37 @@ from karmada_advisor.whatif.plan.lint_selectors import Templates
 from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_advisor.whatif.plan.what_if import WhatIf
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.names import FleetValues, nearest
 from karmada_scheduler.api.policy import PolicyKey
 
 
-def lint(what_if: WhatIf) -> Iterator[PlanWarning]:
-    """Yield the warnings of a change."""
-    inputs, after = what_if.inputs, what_if.inputs.draft.after
+def lint(
+    inputs: PlanInputs, clusters: Iterable[Cluster], what_if: WhatIf | None = None
+) -> Iterator[PlanWarning]:
+    """Yield the warnings of a change.
+
+    Args:
+        inputs: What the plan reads.
+        clusters: The clusters after the change.
+        what_if: What the change does; None if Karmada would refuse it.
+    """
+    after = inputs.draft.after
     for manifest in inputs.draft.written:
         yield from lint_written(manifest)
     old, new = inputs.before.policies or {}, after.policies or {}
     changed = [key for key in new if old.get(key) is not new[key]]
     if changed:
-        values = FleetValues(each for each in what_if.after.clusters.values() if not each.deleting)
+        values = FleetValues(each for each in clusters if not each.deleting)
         templates = Templates(after, inputs.templates_known)
     for key in changed:
         policy, name = read_policy(new[key]), f"{key.kind}/{key}"
         yield from lint_clusters(policy, values)
         yield from _scheduler(name, policy, inputs.schedulers)
-        yield from templates.lint(name, policy, what_if.derived, old.get(key))
-    yield from _naming_deleted(new, changed, deleted_clusters(what_if.changed_clusters))
+        if what_if is not None:
+            yield from templates.lint(name, policy, what_if.derived, old.get(key))
+    if what_if is not None:
+        yield from _naming_deleted(new, changed, deleted_clusters(what_if.changed_clusters))
 
 
 def lint_written(manifest: Manifest) -> Iterator[PlanWarning]:

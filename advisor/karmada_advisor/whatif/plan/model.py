@@ -130,6 +130,10 @@ class PlanWarning(Struct, frozen=True):
     text: str
     nearest: str = ""
 
+    def __str__(self) -> str:
+        """Write it as one line for people."""
+        return f"{self.code}: {self.object}: {self.field}: {self.text}"
+
 
 class Blocker(BindingEntry, frozen=True):
     """A binding that keeps a deleted cluster from going.

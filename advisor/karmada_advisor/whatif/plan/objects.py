@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from karmada_advisor.claims.shapes import stored_spec
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import check_types
 from karmada_advisor.state.stored import binding_key, part, policy_key, text_of
 from karmada_scheduler.api.binding import KINDS, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -135,6 +136,7 @@ def with_defaults(policy: Manifest) -> Manifest:
         text_of(policy, "metadata", "namespace") if text_of(policy, "kind") == PROPAGATION_POLICY else ""
     )
     try:
+        check_types(policy)
         return {**policy, "spec": stored_spec(part(policy, "spec"), namespace=namespace)}
     except ManifestError as problem:
         name = text_of(policy, "metadata", "name")

@@ -18,7 +18,7 @@ from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.effects import Comparison, Shift, cannot_start, out_of_service, targets
 from karmada_advisor.whatif.plan.fleet_rules import SHOWN, fingerprint
-from karmada_advisor.whatif.plan.inputs import PlanInputs
+from karmada_advisor.whatif.plan.inputs import PlanInputs, known_of
 from karmada_advisor.whatif.plan.lint import lint
 from karmada_advisor.whatif.plan.load import loads_after
 from karmada_advisor.whatif.plan.model import (
@@ -36,6 +36,7 @@ from karmada_advisor.whatif.plan.model import (
     Totals,
 )
 from karmada_advisor.whatif.plan.notes import notes
+from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
 from karmada_advisor.whatif.plan.what_if import AT_ONCE, WhatIf
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun
@@ -54,9 +55,14 @@ def make_plan(inputs: PlanInputs) -> Plan:
     """Return what a change does.
 
     Raises:
-        ChangeError: An object cannot be read after the change.
+        ChangeError: An object cannot be read after the change, or Karmada would refuse it; then with the warnings.
     """
-    what_if = WhatIf(inputs)
+    try:
+        what_if = WhatIf(inputs)
+    except ChangeError as refusal:
+        clusters = known_of(PlanObjects(inputs.draft.after.clusters)).clusters.values()
+        warnings = [f"warning: {warning}" for warning in lint(inputs, clusters)]
+        raise ChangeError("\n".join([str(refusal), *warnings])) from refusal
     quotas = what_if.decide()
     derived, comparisons = what_if.derived, what_if.comparisons
     side = what_if.side_after()  # filter results are in the caches, so that another snapshot costs little
@@ -102,7 +108,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         capacity,
         loads_after(comparisons, side.snapshot, _latent(comparisons)),
         blocked,
-        tuple(lint(what_if)),
+        tuple(lint(inputs, what_if.after.clusters.values(), what_if)),
         tuple(_drift(comparisons)) if inputs.with_drift else None,
         (*_waiting(plans, side.snapshot), *notes(what_if, quotas, capacity)),
     )
