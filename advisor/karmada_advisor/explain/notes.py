@@ -11,6 +11,7 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.copies import PRESERVED, preserves
 from karmada_advisor.state.model import StateName
 from karmada_scheduler.api.matching import untolerated
+from karmada_scheduler.api.names import ending
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.requeue_rules import is_claimed
@@ -39,16 +40,20 @@ def warnings_of(situation: Situation) -> Iterator[str]:
 
 
 def _tainted(situation: Situation) -> Iterator[str]:
-    """Yield the present clusters that would refuse a new binding: taints are not checked for present clusters."""
+    """Yield the clusters that would refuse the binding if they did not have it, and those that keep it for a time only."""
     placement = situation.inputs.binding.spec.placement
     if placement is None:
         return
-    for name in situation.present:
+    for name in situation.placement:
         cluster = situation.inputs.snapshot.get(name)
-        if cluster is None or name not in situation.placement:
+        if cluster is None:
             continue
         for taint in untolerated(cluster.taints, placement.cluster_tolerations)[:1]:
-            yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
+            if name in situation.present:
+                yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
+        for text in (ending(taint, placement.cluster_tolerations) for taint in cluster.taints):
+            if text:
+                yield f"{name}: {text}"
 
 
 def _leaving(situation: Situation) -> Iterator[str]:

@@ -8,7 +8,7 @@ from functools import cache, partial
 from typing import Any, Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.matching import Taint, Toleration
+from karmada_scheduler.api.matching import NO_EXECUTE, Taint, Toleration
 
 _LIKE: Final = 0.6
 """How much a value has to be like another one: ``gpu`` and ``gpus`` are, ``eu`` and ``us`` are not."""
@@ -117,6 +117,20 @@ def near_toleration(taint: Taint, tolerations: Sequence[Toleration]) -> tuple[st
         if differing:
             return shown_toleration(toleration.key, toleration.value, toleration.effect), differing
     return "", {}
+
+
+def ending(taint: Taint, tolerations: Iterable[Toleration]) -> str:
+    """Return that a taint is tolerated for a time only; "" if it is not tolerated, or for ever."""
+    times = [
+        each.toleration_seconds
+        for each in tolerations
+        if each.toleration_seconds is not None and each.tolerates(taint)
+    ]
+    if not times or taint.effect != NO_EXECUTE:
+        return ""
+    return (
+        f"{taint} is tolerated for {min(times)} s only: where Karmada evicts, replicas leave again after it"
+    )
 
 
 def may_mean(key: str, taint: Taint) -> bool:

@@ -2,6 +2,8 @@
 
 import asyncio
 
+import pytest
+
 from karmada_advisor.explain.model import NextState
 from karmada_scheduler.framework import SUCCESS, PreFilterContext, Result
 from karmada_scheduler.testing import Group, binding, cluster, gates
@@ -163,6 +165,22 @@ def test_taints_are_not_checked_for_present_clusters() -> None:
 
     assert placement(explanation) == {"a": 8, "b": 2}
     assert any("taints are not checked" in warning and "a has" in warning for warning in explanation.warnings)
+
+
+@pytest.mark.parametrize(
+    ("effect", "seconds", "warns"),
+    [("NoExecute", 60, True), ("NoSchedule", 60, False), ("NoExecute", None, False)],
+)
+@pytest.mark.parametrize("present", [{"a": 2}, {}])
+def test_a_toleration_that_ends_is_a_warning_of_the_clusters_that_it_holds(
+    present: dict[str, int], effect: str, seconds: int | None, *, warns: bool
+) -> None:
+    asked = binding("web").replicas(2).names("a").on(**present).tolerates(key="disk", operator="Exists")
+    if seconds is not None:
+        asked.tolerates(key="disk", operator="Exists", tolerationSeconds=seconds)
+    warnings = explained(asked, cluster("a").taint(f"disk:{effect}")).warnings
+    text = "a: disk:NoExecute is tolerated for 60 s only: where Karmada evicts, replicas leave again after it"
+    assert (text in warnings) is warns
 
 
 def test_a_condition_from_before_can_contradict_the_decision() -> None:

@@ -10,14 +10,13 @@ from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_scheduler.api.matching import (
     EFFECTS,
-    NO_EXECUTE,
     SET_OPERATORS,
     TOLERATION_OPERATORS,
     Requirement,
     Taint,
     Toleration,
 )
-from karmada_scheduler.api.names import FleetValues, near_toleration, nearest
+from karmada_scheduler.api.names import FleetValues, ending, near_toleration, nearest
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.core.select_clusters import ignores_spread
@@ -170,20 +169,13 @@ def _lint_tolerations(name: str, placement: Manifest, known: FleetValues) -> Ite
     taints = dict.fromkeys(taint for cluster in known.clusters for taint in cluster.taints)
     for index, fields in enumerate(mappings(placement.get("clusterTolerations"))):
         where = f"spec.placement.clusterTolerations[{index}]"
-        key, operator, value, effect = (
-            str(fields.get(field) or "") for field in ("key", "operator", "value", "effect")
-        )
-        toleration = Toleration(key, operator, value, effect)
+        toleration = read_object(Toleration, fields, where)
         for field, known_values in (("operator", TOLERATION_OPERATORS), ("effect", EFFECTS)):
             if (given := getattr(toleration, field)) not in known_values:
                 yield _invalid(name, f"{where}.{field}", given, given, known_values)
-        tolerated = [taint for taint in taints if toleration.tolerates(taint)]
-        if not tolerated:
+        if not any(map(toleration.tolerates, taints)):
             yield from _near_taint(name, where, toleration, taints)
-        seconds = fields.get("tolerationSeconds")
-        ending = [taint for taint in tolerated if taint.effect == NO_EXECUTE]
-        if seconds is not None and ending:
-            text = f"{ending[0]} is tolerated for {seconds} s only: where Karmada evicts, replicas leave again after it"
+        for text in list(filter(None, (ending(taint, [toleration]) for taint in taints)))[:1]:
             yield PlanWarning("TolerationEnds", name, f"{where}.tolerationSeconds", text)
 
 
