@@ -143,6 +143,19 @@ def test_a_suspended_binding_is_held_where_the_change_would_move_it() -> None:
     assert plan.drift == ()
 
 
+def test_a_suspended_binding_that_the_change_does_not_concern_is_a_note() -> None:
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4), web("other").suspended(), web("third").suspended()],
+        lambda draft: draft.scale("default/web", 8),
+    )
+    assert (plan.counts["held"], plan.counts["unchanged"]) == (0, 2)
+    assert (
+        "2 bindings are held with and without the change: scheduling is suspended (spec.suspension)"
+        in plan.notes
+    )
+
+
 @pytest.mark.parametrize(
     ("reason", "message", "by"),
     [

@@ -140,8 +140,21 @@ class Comparison(Struct):
             return self.hold.effect if self.when else found
         if self.old is not None and self.new is not None and not same(self.after, self.before):
             return Effect.MOVED if self.after else Effect.UNPLACED  # Karmada has evicted it
-        is_changed = self.keeps_spec or found in _CHANGES or (found is Effect.UNCHANGED and self._would_drift)
+        would_drift = found is Effect.UNCHANGED and self._would_drift and not self._is_held_anyway
+        is_changed = self.keeps_spec or found in _CHANGES or would_drift
         return self.hold.effect if is_changed else found
+
+    @property
+    def held_anyway(self) -> str:
+        """What keeps the binding from changing, with and without the change alike; "" if nothing does."""
+        if self.hold is None or not self._is_held_anyway:
+            return ""
+        return self.hold.text if self.effect is Effect.UNCHANGED and self._would_drift else ""
+
+    @property
+    def _is_held_anyway(self) -> bool:
+        is_held = self.hold is not None and self.hold.effect is Effect.HELD
+        return is_held and self.hold == self.hold_before and not self.is_spec_changed
 
     @property
     def _of_change(self) -> Effect:
@@ -158,7 +171,7 @@ class Comparison(Struct):
         """Whether the same would happen without the change."""
         found, decided = self.unchanged_side, self.decided
         return (
-            self.hold_before is None
+            (self.hold_before is None or self._is_held_anyway)
             and found is not None
             and decided is not None
             and same(found.targets, decided.targets)

@@ -7,7 +7,7 @@ pkg/controllers/execution/execution_controller.go (preserveResourcesOnDeletion).
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
@@ -129,8 +129,10 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
 def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
     """Yield how many moves each plugin holds, and how long that takes if as many are let through each time as now."""
     held: dict[str, list[HeldMove]] = defaultdict(list)
+    anyway: Counter[str] = Counter()
     moved = graceful = 0
     for each in every:
+        anyway[each.held_anyway] += 1
         effect, decided = each.effect, each.decided
         if decided is None:
             continue
@@ -139,6 +141,9 @@ def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
         elif effect is Effect.MOVED:
             moved += 1
             graceful += bool(decided.graceful)
+    for text, count in sorted(anyway.items()):
+        if text:
+            yield f"{counted(count, 'binding is', 'bindings are')} held with and without the change: {text}"
     if graceful:
         text = f"{graceful:,} of {counted(moved, 'move')} {'is' if graceful == 1 else 'are'} graceful"
         yield f"{text}: Karmada keeps the old copies until the new ones are healthy"
