@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.claims.selectors import Match, Selector, read_selector
+from karmada_advisor.claims.selectors import Match, Selector
 from karmada_advisor.claims.shapes import stored_spec
 from karmada_advisor.claims.template import Claim, Template
 from karmada_scheduler.api.manifest import (
@@ -19,12 +19,12 @@ from karmada_scheduler.api.manifest import (
     read_boolean,
     read_integer,
     read_mapping,
-    read_mappings,
     read_optional_mapping,
     read_required_text,
     read_text,
     read_text_map,
 )
+from karmada_scheduler.api.object_fields import read_objects
 from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.structs import Struct
 
@@ -160,10 +160,7 @@ def read_policy(manifest: Manifest) -> ClaimingPolicy:
     return ClaimingPolicy(
         key=PolicyKey(kind, namespace, read_required_text(metadata, "name", "metadata")),
         permanent_id=read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
-        selectors=tuple(
-            read_selector(each, f"spec.resourceSelectors[{index}]")
-            for index, each in enumerate(read_mappings(spec, "resourceSelectors", "spec"))
-        ),
+        selectors=read_objects(Selector, spec, "resourceSelectors", "spec"),
         priority=read_integer(spec, "priority", "spec", bits=32),
         preempts=read_text(spec, "preemption", "spec") == ALWAYS,
         is_lazy=read_text(spec, "activationPreference", "spec") == LAZY,

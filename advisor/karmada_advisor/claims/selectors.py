@@ -6,13 +6,11 @@ Source: karmada v1.18.2 pkg/util/selector.go.
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 from karmada_advisor.claims.template import Template
-from karmada_scheduler.api.manifest import Manifest, read_optional_mapping, read_text
 from karmada_scheduler.api.matching import LabelSelector
-from karmada_scheduler.api.object_fields import read_object
-from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.api.object_fields import ApiField
 
 
 class Match(IntEnum):
@@ -39,7 +37,13 @@ class Selector(NamedTuple):
     kind: str
     namespace: str
     name: str
-    labels: LabelSelector | None
+    labels: Annotated[LabelSelector | None, ApiField(key="labelSelector")]
+
+    @property
+    def invalid(self) -> str:
+        """The expression for which its labels match nothing; "" if they are valid, or have no effect."""
+        found = None if self.name or self.labels is None else self.labels.invalid
+        return "" if found is None else found.text
 
     def match(self, template: Template, *, assumed: bool = False) -> Match:
         """Return how it matches a template.
@@ -60,24 +64,5 @@ class Selector(NamedTuple):
         if self.labels is None:
             return Match.ALL
         if template.labels is None:
-            return Match.LABELS if assumed else Match.NONE
+            return Match.LABELS if assumed and not self.invalid else Match.NONE
         return Match.LABELS if self.labels.matches(template.labels) else Match.NONE
-
-
-def read_selector(selector: Manifest, path: str) -> Selector:
-    """Read a selector.
-
-    Raises:
-        ManifestError: A field has the wrong type.
-    """
-    given = read_optional_mapping(selector, "labelSelector", path)
-    labels = (
-        None if given is None else read_object(ClusterAffinity, {"labelSelector": given}, path).label_selector
-    )
-    return Selector(
-        read_text(selector, "apiVersion", path),
-        read_text(selector, "kind", path),
-        read_text(selector, "namespace", path),
-        read_text(selector, "name", path),
-        labels,
-    )

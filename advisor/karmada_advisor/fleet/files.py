@@ -18,7 +18,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError, read_mapping, read_required_text, read_text_map
 from karmada_scheduler.api.matching import LabelSelector
 from karmada_scheduler.api.object_fields import read_object, read_objects
-from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
@@ -303,6 +303,13 @@ def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
     return parse
 
 
+OVERRIDES: Final = ("OverridePolicy", "ClusterOverridePolicy")
+
+
+class _Rule(NamedTuple):
+    target_cluster: ClusterAffinity | None
+
+
 class _Selected(NamedTuple):
     api_version: str
     kind: str
@@ -319,8 +326,9 @@ def check_types(manifest: Mapping[str, Any]) -> None:
     """
     read_text_map(read_mapping(manifest, "metadata", ""), "labels", "metadata")
     spec = read_mapping(manifest, "spec", "")
-    if manifest.get("kind") in ID_LABELS:
+    if manifest.get("kind") in {*ID_LABELS, *OVERRIDES}:
         read_objects(_Selected, spec, "resourceSelectors", "spec")
+        read_objects(_Rule, spec, "overrideRules", "spec")
         read_object(Placement, read_mapping(spec, "placement", "spec"), "spec.placement")
 
 

@@ -18,6 +18,7 @@ _CLUSTER_SCOPED: Final = frozenset(
     {
         CLUSTER,
         CLUSTER_PROPAGATION_POLICY,
+        "ClusterOverridePolicy",
         "ClusterResourceBinding",
         "ClusterRole",
         "ClusterRoleBinding",

@@ -473,3 +473,54 @@ def test_a_policy_of_a_namespace_selects_no_cluster_scoped_kind(
     edited["spec"]["resourceSelectors"] = [{"apiVersion": version, "kind": kind, "name": "pay"}]
     [warning] = warned(edited, templates_known=TemplatesKnown(all=is_known))
     assert (warning.code, warning.nearest) == ("SelectorMatchesNothing", "ClusterPropagationPolicy")
+
+
+@pytest.mark.parametrize(
+    ("expression", "text"),
+    [
+        ({"key": "app", "operator": "Equals", "values": ["web"]}, "app Equals [web]"),
+        ({"key": "app", "operator": "In", "values": ["w b"]}, "app In [w b]"),
+    ],
+)
+def test_a_selector_that_is_no_valid_expression_is_a_warning_whatever_is_known(
+    expression: object, text: str
+) -> None:
+    edited = selecting({"name": "web"}, {"labelSelector": {"matchExpressions": [expression]}})
+    [found] = warned(edited, templates_known=TemplatesKnown())
+    assert found.text == f"its labelSelector matches nothing: {text} is no valid expression"
+
+
+# --- override policies ---
+
+
+def override(
+    kind: str, name: str = "web", target: object = None, path: str = "/spec/paused"
+) -> dict[str, Any]:
+    patch = {"path": path, "operator": "replace", "value": 1}
+    rule = {"targetCluster": target or {}, "overriders": {"plaintext": [patch]}}
+    selectors = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}]
+    spec = {"resourceSelectors": selectors, "overrideRules": [rule]}
+    return {"kind": kind, "metadata": {"name": "o", "namespace": "default"}, "spec": spec}
+
+
+@pytest.mark.parametrize("kind", ["ClusterOverridePolicy", "OverridePolicy"])
+@pytest.mark.parametrize(
+    ("given", "code", "field"),
+    [
+        ({"name": "wbe"}, "SelectorMatchesNothing", "resourceSelectors[0]"),
+        ({"target": {"clusterNames": ["sim-x"]}}, "ClusterUnknown", "overrideRules[0].targetCluster.clusterNames"),
+        ({"target": {"labelSelector": {"matchLabels": {"tier": "dev"}}}}, "LabelValueUnknown", "overrideRules[0].targetCluster.labelSelector"),
+        ({"path": "/spec/replicas"}, "ReplicasOverridden", "overrideRules[0].overriders.plaintext[0]"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_an_override_policy_is_a_warning(
+    kind: str, given: dict[str, Any], code: str, field: str
+) -> None:
+    assert [each[:2] for each in shown(warned(override(kind, **given)))] == [(code, field)]
+
+
+@pytest.mark.parametrize("path", ["/spec/replicas", "/spec/paused"])
+def test_an_override_of_what_the_scheduler_does_not_divide_is_no_warning(path: str) -> None:
+    made = web().duplicated() if path == "/spec/replicas" else web()
+    edited = override("OverridePolicy", path=path)
+    assert plan_of(FLEET, [settled(made)], lambda draft: draft.put(edited), policies=[]).warnings == ()

@@ -209,7 +209,6 @@ def seconds(text: str) -> float:
     from karmada_scheduler.api.duration import duration_seconds  # --help needs the standard library only
 
     with suppress(ValueError):
-        found = duration_seconds(text if text[-1:].isalpha() else f"{text}s")
-        if found > 0:
+        if (found := duration_seconds(text if text[-1:].isalpha() else f"{text}s")) > 0:
             return found
     raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")

@@ -126,7 +126,7 @@ class LocatedFile:
         if type(value) is type_:
             return True
         if type_ is str and type(value) is bool and path and isinstance(path[-1], int):
-            written = "no" if value is False else "yes"
+            written = self._places.values[path].text
             self.problem(path, f'{str(value).lower()} is no name; write "{written}", in quotes')
             return False
         shown = what or (str(path[-1]) if path else "the file")

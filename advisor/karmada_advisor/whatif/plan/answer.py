@@ -81,7 +81,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
 
         changed = changed_rules(question.rules, question.rule_change)
         rule_changes = _rule_changes(question.rules, changed)
-        if not draft.shown and not rule_changes:
+        if not draft.shown and not draft.written and not rule_changes:
             raise NoAnswerError("; ".join(draft.notes) or _no_change(question.rule_change))
         rules = dry_run(question.rules)
         plan = make_plan(

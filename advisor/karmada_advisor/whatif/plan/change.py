@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.stored import part, text_of
 from karmada_advisor.whatif.plan.change_model import ChangeShown
@@ -33,8 +34,7 @@ from karmada_scheduler.api.policy import ID_LABELS
 
 _NOT_READ: Final = frozenset(
     {
-        "OverridePolicy",
-        "ClusterOverridePolicy",
+        *OVERRIDES,
         "FederatedHPA",
         "CronFederatedHPA",
         "Remedy",
@@ -64,6 +64,8 @@ class Draft(ClusterEdits, WorkloadEdits):
             self.notes.append(
                 f"{kind} {name} is not read: what it does to replicas and placements is not judged"
             )
+            if kind in OVERRIDES:
+                self.written.append(manifest)
         elif kind == "WorkloadRebalancer":
             self.rebalance_listed(manifest)
         else:

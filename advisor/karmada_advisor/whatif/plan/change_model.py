@@ -73,7 +73,7 @@ class ChangedObjects:
         before: The objects as they are.
         after: The objects so far.
         shown: The parts of the change, in their order.
-        written: The policies of the change as they were given.
+        written: The policies of the change, and its override policies, as they were given.
         notes: What was left out, and why.
     """
 

@@ -12,11 +12,13 @@ from typing import Any, Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
+from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import part, policy_key
+from karmada_advisor.state.stored import part, policy_key, text_of
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
 from karmada_advisor.whatif.plan.inputs import PlanInputs
+from karmada_advisor.whatif.plan.lint_overrides import lint_overrides
 from karmada_advisor.whatif.plan.lint_placement import (
     did_you_mean,
     lint_names,
@@ -43,11 +45,13 @@ def lint(
         what_if: What the change does; None if Karmada would refuse it.
     """
     after = inputs.draft.after
+    overrides = [each for each in inputs.draft.written if text_of(each, "kind") in OVERRIDES]
     for manifest in inputs.draft.written:
-        yield from lint_written(manifest)
+        if manifest not in overrides:
+            yield from lint_written(manifest)
     old, new = inputs.before.policies or {}, after.policies or {}
     changed = [key for key in new if old.get(key) is not new[key]]
-    if changed:
+    if changed or overrides:
         values = FleetValues(each for each in clusters if not each.deleting)
         templates = Templates(after, inputs.templates_known)
     for key in changed:
@@ -57,6 +61,8 @@ def lint(
         if what_if is not None:
             yield from templates.lint(name, policy, what_if.derived, old.get(key))
     if what_if is not None:
+        for manifest in overrides:
+            yield from lint_overrides(manifest, templates, values, what_if.after.bindings)
         yield from _naming_deleted(new, changed, deleted_clusters(what_if.changed_clusters))
 
 

@@ -34,14 +34,7 @@ def lint_placement(name: str, placement: Manifest, known: FleetValues) -> Iterat
         known: What clusters have.
     """
     for path, affinity in _affinities(placement):
-        found = list(_lint_affinity(name, path, affinity, known))
-        yield from found
-        if (
-            not found
-            and known.clusters
-            and not any(map(read_object(ClusterAffinity, affinity, path).matches, known.clusters))
-        ):
-            yield PlanWarning("MatchesNoCluster", name, path, "no cluster matches all of it together")
+        yield from lint_affinity(name, path, affinity, known)
     yield from _lint_spread(name, placement, known)
     yield from _lint_weights(name, placement, known)
     yield from _lint_tolerations(name, placement, known)
@@ -68,6 +61,15 @@ def _affinities(placement: Manifest) -> Iterator[tuple[str, Manifest]]:
         if isinstance(target := each.get("targetCluster"), Mapping):
             path = f"{start}.replicaScheduling.weightPreference.staticWeightList[{index}].targetCluster"
             yield path, target
+
+
+def lint_affinity(name: str, path: str, affinity: Manifest, known: FleetValues) -> Iterator[PlanWarning]:
+    """Yield what an affinity names and no cluster has."""
+    found = list(_lint_affinity(name, path, affinity, known))
+    yield from found
+    matches = read_object(ClusterAffinity, affinity, path).matches
+    if not found and known.clusters and not any(map(matches, known.clusters)):
+        yield PlanWarning("MatchesNoCluster", name, path, "no cluster matches all of it together")
 
 
 def _lint_affinity(name: str, path: str, affinity: Manifest, known: FleetValues) -> Iterator[PlanWarning]:
@@ -124,17 +126,11 @@ def _invalid(name: str, path: str, shown: str, value: str, known: Sequence[str])
 def _lint_label(
     name: str, path: str, key: str, values: Sequence[str], known: FleetValues
 ) -> Iterator[PlanWarning]:
-    if key not in known.labels and any(value in known.fields.get(key, ()) for value in values):
-        text = did_you_mean(
-            f"no cluster has the label {key}, which is a field of clusters", "a fieldSelector"
-        )
-        yield PlanWarning("LabelUnknown", name, path, text, "fieldSelector")
-        return
     if key not in known.labels:
-        near = nearest(key, known.labels)
-        yield PlanWarning(
-            "LabelUnknown", name, path, did_you_mean(f"no cluster has the label {key}", near), near
-        )
+        text, near = f"no cluster has the label {key}", nearest(key, known.labels)
+        if any(value in known.fields.get(key, ()) for value in values):
+            text, near = f"{text}, which is a field of clusters", "a fieldSelector"
+        yield PlanWarning("LabelUnknown", name, path, did_you_mean(text, near), near.removeprefix("a "))
         return
     for value in values:
         if value not in known.labels[key]:

@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.selectors import Match, Selector
-from karmada_advisor.claims.template import Template, read_template, template_of
+from karmada_advisor.claims.template import Template, TemplateKey, read_template, template_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.lint_placement import did_you_mean
@@ -78,6 +78,19 @@ class Templates:
     ) -> Iterator[PlanWarning]:
         """Yield the selectors of a policy that match nothing, or that it claims nothing although they match."""
         before = [] if old is None else list(read_policy(old).selectors)
+        missing = list(self.lint_selectors(name, policy, before))
+        yield from missing
+        ref = PolicyRef(*policy.key)
+        if len(missing) < len(policy.selectors) and ref not in derived.claiming and not policy.deleting:
+            holders = self._holders(policy, derived)
+            if holders:
+                text = f"it claims nothing: what it selects stays with {', '.join(holders)}"
+                yield PlanWarning("ClaimsNothing", name, "spec.resourceSelectors", text)
+
+    def lint_selectors(
+        self, name: str, policy: ClaimingPolicy, before: list[Selector]
+    ) -> Iterator[PlanWarning]:
+        """Yield the selectors of a policy that match nothing; ``before`` are those of its version until now."""
         missing = [
             (index, each)
             for index, each in enumerate(policy.selectors)
@@ -89,12 +102,15 @@ class Templates:
                 text += ", so the policy selects nothing"
             path = f"spec.resourceSelectors[{index}]"
             yield PlanWarning("SelectorMatchesNothing", name, path, did_you_mean(text, meant), near)
-        ref = PolicyRef(*policy.key)
-        if len(missing) < len(policy.selectors) and ref not in derived.claiming and not policy.deleting:
-            holders = self._holders(policy, derived)
-            if holders:
-                text = f"it claims nothing: what it selects stays with {', '.join(holders)}"
-                yield PlanWarning("ClaimsNothing", name, "spec.resourceSelectors", text)
+
+    def selected(self, policy: ClaimingPolicy) -> set[TemplateKey]:
+        """Return the templates that the selectors of a policy match."""
+        return {
+            template.key
+            for selector in policy.selectors
+            for template in self._of(selector, policy)
+            if selector.match(template) is not Match.NONE
+        }
 
     def _of(self, selector: Selector, policy: ClaimingPolicy) -> list[Template]:
         """Return the templates of the kind that a selector names, in the namespace of the policy."""
@@ -115,7 +131,11 @@ class Templates:
         If not all templates were read, a name counts as known if it is much like an existing one, or has replaced one that
         matched.
         """
-        if self._known.has(selector) or (policy.is_namespaced and self._is_cluster_scoped(selector)):
+        if (
+            self._known.has(selector)
+            or selector.invalid
+            or (policy.is_namespaced and self._is_cluster_scoped(selector))
+        ):
             return True
         if not selector.name:
             return False
@@ -137,6 +157,8 @@ class Templates:
     def _nearest(self, selector: Selector, policy: ClaimingPolicy) -> tuple[str, str, str]:
         """Return the nearest value to what matches nothing, a sentence, and what was meant."""
         kind = f"{selector.kind} ({selector.api_version})"
+        if selector.invalid:
+            return "", f"its labelSelector matches nothing: {selector.invalid} is no valid expression", ""
         if not self._of(selector, policy):
             return self._nearest_kind(selector, policy, kind)
         if selector.namespace and not policy.is_namespaced:
@@ -192,9 +214,7 @@ class Templates:
         """Return the policies that claim what a policy selects."""
         found = {
             str(holder)
-            for each in policy.selectors
-            for template in self._of(each, policy)
-            if each.match(template) is not Match.NONE
-            and (holder := derived.policies.get(template.key.binding)) is not None
+            for key in self.selected(policy)
+            if (holder := derived.policies.get(key.binding)) is not None
         }
         return sorted(found)
