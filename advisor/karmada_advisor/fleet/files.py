@@ -306,16 +306,15 @@ def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
 OVERRIDES: Final = ("OverridePolicy", "ClusterOverridePolicy")
 
 
-class _Rule(NamedTuple):
-    target_cluster: ClusterAffinity | None
-
-
 class _Selected(NamedTuple):
+    """A resource selector of a policy, or a rule of an override policy."""
+
     api_version: str
     kind: str
     namespace: str
     name: str
     label_selector: LabelSelector | None
+    target_cluster: ClusterAffinity | None
 
 
 def check_types(manifest: Mapping[str, Any]) -> None:
@@ -328,7 +327,7 @@ def check_types(manifest: Mapping[str, Any]) -> None:
     spec = read_mapping(manifest, "spec", "")
     if manifest.get("kind") in {*ID_LABELS, *OVERRIDES}:
         read_objects(_Selected, spec, "resourceSelectors", "spec")
-        read_objects(_Rule, spec, "overrideRules", "spec")
+        read_objects(_Selected, spec, "overrideRules", "spec")
         read_object(Placement, read_mapping(spec, "placement", "spec"), "spec.placement")
 
 

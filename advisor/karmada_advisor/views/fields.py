@@ -84,5 +84,4 @@ _Dumper.add_implicit_resolver(
 
 def as_yaml(fields: Mapping[str, Any] | Sequence[Any]) -> str:
     """Return the same as YAML."""
-    text: str = yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True)
-    return text
+    return str(yaml.dump(fields, Dumper=_Dumper, sort_keys=False, allow_unicode=True))

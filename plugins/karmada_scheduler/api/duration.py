@@ -8,9 +8,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_SECONDS: Final = {
-    "ns": 1e-9, "us": 1e-6, "\u00b5s": 1e-6, "\u03bcs": 1e-6, "ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0
-}  # fmt: skip
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
 _PART: Final = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+)({'|'.join(_SECONDS)})")
 _DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
 _LONGEST: Final = 2**63 / 1e9

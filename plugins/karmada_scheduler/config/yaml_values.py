@@ -35,9 +35,8 @@ def tagged(text: str, tag: str) -> object:
     if tag in TEXT_TAGS:
         return text
     value, wanted = plain(text), tag.removeprefix(PREFIX)
-    if wanted == "float" and type(value) is int:
-        return value
-    if type(value).__name__ != {"null": "NoneType"}.get(wanted, wanted):
+    taken = {"null": ["NoneType"], "float": ["float", "int"]}.get(wanted, [wanted])
+    if type(value).__name__ not in taken:
         raise ValueError(f"the value is no {wanted}")
     return value
 

@@ -268,21 +268,14 @@ def test_an_object_twice_in_a_file_is_a_problem(tmp_path: Path) -> None:
     assert "twice.yaml: document 2 (PropagationPolicy shop/web): metadata.name: is there twice" in found.out
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "expected"),
-    [
-        ("  placement:\n", "  placement:\n    clusterTolerations: [{key: a, value: on}]\n",
-         "spec.placement.clusterTolerations[0].value: expected a string, got bool True: on is true"),
-        ("metadata: {", "metadata: {labels: {version: 1.20}, ",
-         "metadata.labels.version: expected a string, got float 1.2: 1.20 is the number 1.2"),
-    ],
-)  # fmt: skip
-def test_a_value_that_yaml_takes_for_no_text_is_a_problem_with_what_it_is(
-    tmp_path: Path, old: str, new: str, expected: str
-) -> None:
-    found = ran(tmp_path, with_cases(GOOD), "--width=400", files={"policy.yaml": POLICY.replace(old, new, 1)})
+def test_a_value_that_yaml_takes_for_no_text_is_a_problem_with_what_it_is(tmp_path: Path) -> None:
+    policy = POLICY.replace("  placement:\n", "  placement:\n    clusterTolerations: [{key: a, value: on}]\n")
+    found = ran(tmp_path, with_cases(GOOD), "--width=400", files={"policy.yaml": policy})
     assert found.status == 2
-    assert f"policy.yaml: document 1 (PropagationPolicy shop/web): {expected}" in found.out
+    assert (
+        "spec.placement.clusterTolerations[0].value: expected a string, got bool True: on is true"
+        in found.out
+    )
 
 
 def test_a_cluster_of_a_file_and_of_the_test_is_shown_with_both(tmp_path: Path) -> None:

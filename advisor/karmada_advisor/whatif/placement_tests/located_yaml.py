@@ -126,7 +126,8 @@ class LocatedFile:
         if type(value) is type_:
             return True
         if type_ is str and type(value) is bool and path and isinstance(path[-1], int):
-            written = self._places.values[path].text
+            place = self.extent(path)
+            written = place.text if place is not None and place.text else str(value).lower()
             self.problem(path, f'{str(value).lower()} is no name; write "{written}", in quotes')
             return False
         shown = what or (str(path[-1]) if path else "the file")
