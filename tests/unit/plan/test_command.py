@@ -210,11 +210,8 @@ def test_a_plan_that_expects_its_own_fleet_is_good_and_another_fleet_is_refused(
             "ClusterPropagationPolicy/prod-servics does not exist. Nearest: ClusterPropagationPolicy/prod-services",
         ),
         (
-            [
-                "--edit",
-                "ClusterPropagationPolicy/prod-services={spec: {placement: {clusterTolerations: [{key: a, value: on}]}}}",
-            ],
-            "ClusterPropagationPolicy prod-services: spec.placement.clusterTolerations[0].value: expected a string, got bool True",
+            ["--edit", "ClusterPropagationPolicy/prod-batch={spec: {resourceSelectors: [{name: no}]}}"],
+            "ClusterPropagationPolicy prod-batch: spec.resourceSelectors[0].name: expected a string, got bool",
         ),
         (
             ["-f", "https://example.com/p.yaml"],
