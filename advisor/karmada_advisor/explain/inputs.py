@@ -53,8 +53,7 @@ class ExplainInputs(Struct, frozen=True):
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
         cluster_manifest: Returns a cluster as it was read, None if unknown.
-        policies: All policies as they were read; None if they were not, so that a binding without a policy id counts as
-            claimed.
+        policies: All policies as they were read; None if they were not.
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
         template_replicas: As in ``Fleet``.
         process: What a running scheduler says about the binding; None if none was asked.

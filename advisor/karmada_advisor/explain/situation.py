@@ -227,7 +227,7 @@ class Situation(Struct, frozen=True, dict=True):
             return NextState.BEING_DELETED
         if binding.spec.placement is None:
             return NextState.NO_PLACEMENT
-        if self.inputs.policies is not None and not is_claimed(binding):
+        if not is_claimed(binding):
             return NextState.NOT_CLAIMED
         if names is not None and binding.spec.responsible_scheduler not in names:
             return NextState.OTHER_SCHEDULER

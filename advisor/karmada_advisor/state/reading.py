@@ -37,7 +37,7 @@ class Facts(Struct, frozen=True):
     Attributes:
         schedulers: Which schedulers exist.
         cluster_of: Returns a Cluster as it was read, None if there is none; None if the Clusters were not read.
-        policies: As they were read; None if they were not, so that a binding without a policy id counts as claimed.
+        policies: As they were read; None if they were not.
         template_replicas: Replicas of templates by ``KIND/NAMESPACE/NAME``, as far as they were read.
         gate: ``plugin: reason`` of the PreEnqueue plugin that holds the binding, as the running scheduler says; "" if none.
         now: For remaining times; None without a clock.
@@ -153,7 +153,7 @@ class _StateReading:
             return self._named(StateName.BEING_DELETED, f"since {since}", "BeingDeleted")
         if self._spec.placement is None:
             return self._attached()
-        if self._facts.policies is not None and not is_claimed(self._binding):
+        if not is_claimed(self._binding):
             kept = "; the placement stays until one of its clusters is deleted" if self._spec.clusters else ""
             return self._named(StateName.NOT_CLAIMED, f"no policy claims the template{kept}", "NotClaimed")
         if self._spec.scheduling_suspended:

@@ -198,13 +198,14 @@ def test_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
     assert placement(explanation) == {"m1": 6}
 
 
-def test_a_binding_without_policy_id_counts_as_claimed_if_policies_are_not_known() -> None:
-    asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "")
+def test_a_binding_without_policy_id_is_not_claimed_whether_or_not_policies_were_read() -> None:
+    asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "").replicas(7)
 
-    explanation = explained(asked, cluster("m1"))
+    for policies in (None, []):
+        explanation = explained(asked, cluster("m1"), policies=policies)
 
-    assert outcome(explanation) is NextState.PLACED
-    assert any("no policy claims the binding" in warning for warning in explanation.warnings)
+        assert explanation.state.name is StateName.NOT_CLAIMED
+        assert outcome(explanation) is None
 
 
 def test_a_binding_without_placement_follows_those_that_require_it() -> None:

@@ -202,7 +202,7 @@ class WhatIf:
         """
         if changes and changes.concerns(new):
             return AT_ONCE
-        if not self._is_claimed(new):
+        if not requeue_rules.is_claimed(new):
             return ""
         if old is None or old.generation != new.generation or old.labels != new.labels:
             return AT_ONCE
@@ -211,10 +211,6 @@ class WhatIf:
         if self.restarts:
             return AT_RESTART
         return AT_RETRY if _is_retried(new) else ""
-
-    def _is_claimed(self, binding: Binding) -> bool:
-        """Return whether events of a binding concern the scheduler; where policies were not read, all count as claimed."""
-        return self.inputs.before.policies is None or requeue_rules.is_claimed(binding)
 
     def _rebalance_after(self, side: PlanSide, binding: Binding, each: Comparison) -> None:
         """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
@@ -247,7 +243,7 @@ class WhatIf:
         for key, each in self.comparisons.items():
             if each.old is None or not side.rules.may_decide(each.old):
                 continue
-            asks = self._is_claimed(each.old) and (self.inputs.with_drift or each.differs)
+            asks = requeue_rules.is_claimed(each.old) and (self.inputs.with_drift or each.differs)
             self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
             if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
                 rebalanced_too.add(key)
