@@ -322,3 +322,34 @@ def test_what_has_no_cluster_before_and_after_is_unchanged_and_pending(replicas:
     assert (plan.counts["unchanged"], plan.counts["pending"]) == (3, 1)
     assert not plan.violates(frozenset({"unplaced"}))
     assert "2 bindings keep their placement, 1 stays without a cluster" in plan_text(plan, Style())
+
+
+def deployment(name: str = "web", **fields: Any) -> dict[str, Any]:
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": fields,
+    }
+
+
+def test_a_scaled_template_keeps_the_policy_that_was_not_read() -> None:
+    clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
+    plan = plan_of(
+        clusters,
+        [settled(web(), m1=4), settled(web("other"), m2=4)],
+        lambda draft: draft.scale("default/web", 6),
+        templates=[deployment(replicas=4), deployment("other", replicas=4)],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.KEPT)
+    assert any("no policies were read" in note for note in plan.notes)
+
+
+def test_a_rebalance_is_not_held_by_the_detector_which_writes_no_reschedule() -> None:
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)],
+        [settled(web(), m1=4)],
+        lambda draft: draft.rebalance("default/web"),
+        templates=[deployment(replicas=8)],
+    )
+    assert placement(only(plan).after) == {"m1": 2, "m2": 2}

@@ -118,6 +118,10 @@ def _apply(
     for key, each in found.by_binding.items():
         _take(key, each, after, changed, derived)
     _notes(found, events, derived)
+    if before.policies is None and any(isinstance(each, TemplateWritten) for each in events):
+        derived.notes.append(
+            "no policies were read: they are taken to be as their bindings have them (--policies)"
+        )
 
 
 def _differs(key: PolicyKey, before: PlanObjects, after: PlanObjects) -> bool:
@@ -255,21 +259,35 @@ def _claimed_as(template: Template, named: Template) -> Template:
 
 
 def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[str, Any]]:
-    """Yield policies as they are before the change, where only their new version and their bindings are known."""
+    """Yield policies as their bindings have them, where at most their new version was read."""
     if before.policies is not None:
         return
-    unread = dict(after.policies or {})
+    known = after.policies or {}
+    found: dict[PolicyKey, dict[str, Any]] = {}
     for manifest in after.bindings.values():
         named = _annotated(manifest)
         key = None if named is None else PolicyKey(named.kind, named.namespace, named.name)
-        if key is None or key not in unread:
+        if key is None or (key in found and key in known):
             continue
-        policy = unread.pop(key)
+        spec = part(manifest, "spec")
+        if key in found:
+            found[key]["spec"]["resourceSelectors"].append(spec["resource"])
+            continue
         label = ID_LABELS[key.kind]
         identifier = part(manifest, "metadata", "labels").get(label, "")
+        policy = known.get(key) or {
+            "kind": key.kind,
+            "metadata": {"namespace": key.namespace, "name": key.name},
+            "spec": {**spec, "resourceSelectors": [spec["resource"]]},
+        }
         metadata = {**part(policy, "metadata"), "labels": {label: identifier}}
-        placement = part(manifest, "spec").get("placement") or {}
-        yield {**policy, "metadata": metadata, "spec": {**part(policy, "spec"), "placement": placement}}
+        placement = spec.get("placement") or {}
+        found[key] = {
+            **policy,
+            "metadata": metadata,
+            "spec": {**part(policy, "spec"), "placement": placement},
+        }
+    yield from found.values()
 
 
 def _annotated(binding: Manifest) -> PolicyRef | None:

@@ -121,10 +121,11 @@ class Comparison(Struct):
     @property
     def has_drift(self) -> bool:
         """Whether the binding would change, or newly fail, without the change."""
-        return self.hold_before is None and self._would_drift
+        return self.hold_before is None and self.would_drift
 
     @property
-    def _would_drift(self) -> bool:
+    def would_drift(self) -> bool:
+        """The same if nothing held it."""
         found = self.unchanged_side
         if found is None or found.type is ScheduleType.AVOID:
             return False
@@ -140,8 +141,8 @@ class Comparison(Struct):
             return self.hold.effect if self.when else found
         if self.old is not None and self.new is not None and not same(self.after, self.before):
             return Effect.MOVED if self.after else Effect.UNPLACED  # Karmada has evicted it
-        would_drift = found is Effect.UNCHANGED and self._would_drift and not self._is_held_anyway
-        is_changed = self.keeps_spec or found in _CHANGES or would_drift
+        drifts = found is Effect.UNCHANGED and self.would_drift and not self._is_held_anyway
+        is_changed = self.keeps_spec or found in _CHANGES or drifts
         return self.hold.effect if is_changed else found
 
     @property
@@ -149,7 +150,7 @@ class Comparison(Struct):
         """What keeps the binding from changing, with and without the change alike; "" if nothing does."""
         if self.hold is None or not self._is_held_anyway:
             return ""
-        return self.hold.text if self.effect is Effect.UNCHANGED and self._would_drift else ""
+        return self.hold.text if self.effect is Effect.UNCHANGED and self.would_drift else ""
 
     @property
     def _is_held_anyway(self) -> bool:

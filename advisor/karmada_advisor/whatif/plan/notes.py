@@ -56,13 +56,18 @@ def _chooses_regions(binding: Binding) -> bool:
     return any(each.spread_by_field == "region" for each in placement.spread_constraints)
 
 
+def _may_be_refused(each: Comparison) -> bool:
+    """Return whether a quota has refused a binding, or might refuse what it gets, with the change or without it."""
+    if each.hold_before is not None and each.hold_before.by is PlanHeldBy.QUOTA:
+        return True
+    gets = each.effect in {Effect.MOVED, Effect.PLACED} or each.would_drift
+    return gets and each.new is not None and replicas(each.wanted) > replicas(each.new.spec.clusters)
+
+
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
     """Yield the limits of plans that matter to this one."""
     inputs, every = what_if.inputs, what_if.comparisons.values()
-    if inputs.no_quotas and any(
-        each.effect in {Effect.MOVED, Effect.PLACED} and replicas(each.after) > replicas(each.before)
-        for each in every
-    ):
+    if inputs.no_quotas and any(map(_may_be_refused, every)):
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
     unsure = [each for each, is_sure in quotas.items() if not is_sure]
     if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):

@@ -25,6 +25,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.written import as_written, manifest_as_written
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
+from karmada_scheduler.structs import replace
 
 AT_ONCE: Final = "at once"
 AT_RETRY: Final = "at the next retry"
@@ -159,7 +160,7 @@ class WhatIf:
             found = Comparison(old, new, is_spec_changed=old is not new, preserves=kept)
             found.hold_before = None if old is None else hold_of(old)
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
-            if new is not None and found.hold is None and old is not new and old is not None:
+            if new is not None and found.hold is None and old is not None and _is_from_detector(old, new):
                 found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
             found.is_known = new is None or self.inputs.rules_after.knows(new)
             if new is not None and taints:
@@ -257,6 +258,11 @@ class WhatIf:
             comparison.unchanged_side = outcome
             if binding.key in rebalanced_too:
                 comparison.later_unchanged = side.rebalanced(binding)
+
+
+def _is_from_detector(old: Binding, new: Binding) -> bool:
+    """Return whether Karmada's detector writes what differs; a reschedule is requested by the WorkloadRebalancer."""
+    return replace(new.spec, reschedule_triggered_at=old.spec.reschedule_triggered_at) != old.spec
 
 
 def _is_retried(binding: Binding) -> bool:

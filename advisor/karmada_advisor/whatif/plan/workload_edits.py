@@ -53,6 +53,8 @@ class WorkloadEdits(ChangedObjects):
                 before = part(found, "spec").get(fields[0], 1)
             scaled = {**part(found, "spec"), **dict.fromkeys(fields, replicas)}
             self.after.templates[template] = {**found, "spec": scaled}
+        else:
+            self.notes.append(f"{template} was not read: its binding is taken to follow it (--workloads)")
         self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
 
     def _found(self, written: str, flag: str) -> tuple[UnversionedTemplateKey, BindingKey | None]:
