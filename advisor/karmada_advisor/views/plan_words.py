@@ -126,7 +126,7 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
 
 
 _REMARKS: Final = {
-    "not-judged": "the rules by which their scheduler decides are not known",
+    "not-judged": "the rules by which their scheduler decides, or their replicas, are not known",
     "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned",
     "pending": "unchanged, without a cluster before and after",
 }

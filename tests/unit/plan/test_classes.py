@@ -8,9 +8,13 @@ import pytest
 
 from karmada_advisor.views.plan_text import plan_text
 from karmada_advisor.views.text import Style
+from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.model import ClaimChange, Effect
+from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.unit.plan.asking import effects, gate, only, placement, plan_of
+from tests.unit.plan.asking import effects, gate, only, placement, plan_of, rules
 from tests.unit.plan.fleet import claimed, policy, selector
 
 SPREAD = [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}]
@@ -353,3 +357,16 @@ def test_a_rebalance_is_not_held_by_the_detector_which_writes_no_reschedule() ->
         templates=[deployment(replicas=8)],
     )
     assert placement(only(plan).after) == {"m1": 2, "m2": 2}
+
+
+def test_a_template_of_which_only_the_metadata_were_read_is_not_judged() -> None:
+    objects = PlanObjects.of([cluster("m1").manifest(), deployment()])
+    objects.metadata_only.update(objects.templates)
+    draft = Draft(objects)
+    draft.put(policy_p())
+    plan = make_plan(PlanInputs(objects, draft, rules(), rules()))
+
+    assert only(plan).effect is Effect.NOT_JUDGED
+    shown = " ".join(plan_text(plan, Style(100)).split())
+    assert "No changes" not in shown
+    assert "its template was not read as a whole" in shown

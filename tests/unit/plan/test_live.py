@@ -92,6 +92,7 @@ NEW = {
     "metadata": {"namespace": "default", "name": "new", "uid": "uid-new"},
     "spec": {"replicas": 3, "template": {"spec": {"containers": [{"name": "c"}]}}},
 }
+DEPLOYMENT = {"apiVersion": "apps/v1", "kind": "Deployment"}
 CUSTOMIZATION = {
     "kind": "ResourceInterpreterCustomization",
     "metadata": {"name": "twice"},
@@ -132,7 +133,11 @@ def test_a_template_without_a_binding_is_read_for_its_replicas(
     assert [target["replicas"] for row in placed for target in row["after"]] == [3, 3]
 
 
-@pytest.mark.parametrize("flags", [["-f", "new.yaml"], ["--scale", "default/web=5"]], ids=["new", "scaled"])
+@pytest.mark.parametrize(
+    "flags",
+    [["-f", "new.yaml", "-f", "claiming.yaml"], ["-f", "web.yaml"], ["--scale", "default/web=5"]],
+    ids=["new", "changed", "scaled"],
+)
 def test_replicas_that_a_customization_of_the_interpreter_counts_are_not_judged(
     server: FakeApiServer,
     tmp_path: Path,
@@ -141,14 +146,21 @@ def test_replicas_that_a_customization_of_the_interpreter_counts_are_not_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     serve_the_new_deployment(server, CUSTOMIZATION)
-    (tmp_path / "new.yaml").write_text(json.dumps({"apiVersion": "v1", "kind": "List", "items": [NEW]}))
+    metadata = {"namespace": "default", "name": "web", "labels": {"app": "web"}}
+    for name, manifest in (
+        ("new", NEW),
+        ("web", {**NEW, "metadata": metadata}),
+        ("claiming", {**policy("q"), "spec": {"resourceSelectors": [{**DEPLOYMENT, "name": "new"}]}}),
+    ):
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(manifest))
     monkeypatch.chdir(tmp_path)
 
     assert plan(server, tmp_path, *flags, "-o", "json") in {0, 1}
 
     found = json.loads(capsys.readouterr().out)
     assert "ResourceInterpreterCustomization twice counts the replicas" in " ".join(found["notes"])
-    assert not [row for row in found["bindings"] if row["name"] == "new-deployment"]
+    [row] = found["bindings"]
+    assert (row["effect"], row["held"]["by"], row["held"]["targets"]) == ("not-judged", "replicas", [])
 
 
 def test_customizations_that_may_not_be_read_are_named(

@@ -192,7 +192,7 @@ def _customized(
             names.setdefault(kind, text_of(manifest, "metadata", "name"))
     notes = [
         f"ResourceInterpreterCustomization {name} counts the replicas and requests of each {kind}: those that a change "
-        "of such a template gives its binding are not judged, figures here are those of Karmada's own rules"
+        "of such a template gives its binding are not judged"
         for (_, kind), name in names.items()
     ]
     return frozenset(names), notes

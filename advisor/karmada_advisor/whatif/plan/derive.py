@@ -17,7 +17,7 @@ from karmada_advisor.claims.model import (
     TemplateWritten,
     Waits,
 )
-from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, template_of
+from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey, read_template, template_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
@@ -45,6 +45,7 @@ class Derived(Struct):
         policies_before: The same before the change.
         concerned: The bindings whose policy or template changes.
         claiming: The policies that claim something afterwards.
+        unjudged: The bindings whose replicas afterwards are not known.
         notes: For people.
     """
 
@@ -54,6 +55,7 @@ class Derived(Struct):
     policies_before: dict[BindingKey, PolicyRef] = field(default_factory=dict)
     concerned: set[BindingKey] = field(default_factory=set)
     claiming: set[PolicyRef] = field(default_factory=set)
+    unjudged: set[BindingKey] = field(default_factory=set)
     notes: list[str] = field(default_factory=list)
 
 
@@ -69,6 +71,9 @@ def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = D
     for key, each in after.bindings.items():
         if (named := _annotated(each)) is not None:
             derived.policies[key] = named
+        old = before.bindings.get(key)
+        if old is not None and _is_resized(old, each, options):
+            derived.unjudged.add(key)
     derived.policies_before.update(derived.policies)
     events = list(_events(before, after))
     if events:
@@ -78,6 +83,13 @@ def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = D
             raise ChangeError(str(problem)) from problem
     derived.claiming.update(derived.policies.values())
     return derived
+
+
+def _is_resized(old: Manifest, new: Manifest, options: DetectorOptions) -> bool:
+    """Return whether a change sets replicas that only a customized interpreter knows."""
+    resource = part(new, "spec", "resource")
+    is_customized = (resource.get("apiVersion"), resource.get("kind")) in options.customized
+    return is_customized and part(old, "spec").get("replicas") != part(new, "spec").get("replicas")
 
 
 def _events(before: PlanObjects, after: PlanObjects) -> Iterator[Event]:
@@ -115,8 +127,11 @@ def _apply(
         for outcome in found.templates.values()
         if outcome.policy_after is not None
     }
+    written = {each.template.key for each in events if isinstance(each, TemplateWritten)}
     for key, each in found.by_binding.items():
         _take(key, each, after, changed, derived)
+        if not each.replicas_known and (each.binding_before is None or each.template in written):
+            derived.unjudged.add(key)
     _notes(found, events, derived)
     if before.policies is None and any(isinstance(each, TemplateWritten) for each in events):
         derived.notes.append(
@@ -133,8 +148,7 @@ def _take(
 ) -> None:
     """Use what the detector makes of one template."""
     binding = each.binding_after
-    is_unknown = each.binding_before is None and not each.replicas_known
-    if binding is None or is_unknown or each.waits is Waits.CONTROLLER:
+    if binding is None or each.waits is Waits.CONTROLLER:
         return
     if binding is not after.bindings.get(key):
         after.bindings[key] = binding
@@ -166,10 +180,6 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
         (
             [each for each in claims if each.alternatives],
             "for which the order matters in which Karmada sees the changes",
-        ),
-        (
-            [each for each in claims if not each.replicas_known and each.binding_before is None],
-            "with replicas that were not read, so their placement is not judged",
         ),
         (
             [each for each in claims if each.waits is Waits.CONTROLLER and each.policy_after in written],

@@ -49,7 +49,11 @@ class Hold(Struct, frozen=True):
         return _EFFECTS.get(self.by, Effect.HELD)
 
 
-_EFFECTS: Final = {PlanHeldBy.SCHEDULER: Effect.UNDECIDED, PlanHeldBy.RULES: Effect.NOT_JUDGED}
+_EFFECTS: Final = {
+    PlanHeldBy.SCHEDULER: Effect.UNDECIDED,
+    PlanHeldBy.RULES: Effect.NOT_JUDGED,
+    PlanHeldBy.REPLICAS: Effect.NOT_JUDGED,
+}
 
 
 class Comparison(Struct):
@@ -68,7 +72,7 @@ class Comparison(Struct):
         hold_before: The same without the change.
         keeps_spec: Whether Karmada does not even write the change of the binding.
         preserves: Whether the copies that it leaves go on running (preserveResourcesOnDeletion).
-        is_known: Whether the rules are known by which decisions after the change are made.
+        is_known: Whether the rules, and its replicas, are known by which decisions after the change are made.
     """
 
     old: Binding | None

@@ -7,6 +7,7 @@ that the running scheduler has left tells of both.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.replicas import replicas_of
@@ -27,6 +28,11 @@ from karmada_scheduler.dryrun.objects import Frameworks
 from karmada_scheduler.framework.diagnosis import AT_GUARD
 from karmada_scheduler.structs import replace
 
+REPLICAS_NOT_KNOWN: Final = Hold(
+    PlanHeldBy.REPLICAS,
+    "ReplicasNotKnown",
+    "its replicas are not known: its template was not read as a whole, or an interpreter counts them",
+)
 HoldOf = Callable[[Binding], Hold | None]
 
 

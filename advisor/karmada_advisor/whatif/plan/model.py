@@ -32,7 +32,7 @@ class Effect(Enum):
     UNDECIDED = "undecided"
     """It stays as it is: its scheduler does not exist, or is down, so nobody decides."""
     NOT_JUDGED = "not-judged"
-    """The change concerns it, and the rules by which its scheduler decides are not known."""
+    """The change concerns it, and the rules by which its scheduler decides, or its replicas, are not known."""
     LATENT = "latent"
     """Nothing happens at once; a rebalance would place it differently than before the change."""
     DEFERRED = "deferred"
@@ -92,6 +92,8 @@ class PlanHeldBy(Enum):
     """Its scheduler does not exist, or is down."""
     RULES = "rules"
     """The rules of its scheduler are not known."""
+    REPLICAS = "replicas"
+    """Its replicas after the change are not known."""
 
 
 class Held(Struct, frozen=True):
