@@ -12,6 +12,7 @@ from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.fleet_rules import fingerprint
 from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.well_known import POLICY_ID_LABEL
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.asking import objects_of
 from tests.unit.plan.fleet import policy
@@ -269,7 +270,7 @@ def test_a_rebalance_asks_for_a_reschedule_after_the_last_scheduling() -> None:
     made.rebalance("shop/web")
     [binding_after] = made.after.bindings.values()
     assert binding_after["spec"]["rescheduleTriggeredAt"] == "2000-01-01T00:00:01Z"
-    with pytest.raises(ChangeError, match="rebalance: workload shop/wob does not exist"):
+    with pytest.raises(ChangeError, match="rebalance: workload shop/wob has no binding"):
         made.rebalance("shop/wob")
 
 
@@ -325,3 +326,21 @@ def test_a_workload_rebalancer_acts_once_and_from_its_creation_on(
     assert ("rescheduleTriggeredAt" in made.after.bindings[key]["spec"]) == is_asked
     assert note in "; ".join(made.notes)
     assert bool(made.notes) == bool(note)
+
+
+def test_what_no_policy_claims_is_neither_scaled_nor_rebalanced() -> None:
+    free = binding("free", namespace="shop").replicas(4).label(POLICY_ID_LABEL, "").manifest()
+    job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": "shop"}}
+    made = draft(free, job)
+    made.scale("shop/free", 9)
+    made.rebalance("shop/free")
+    made.rebalance("shop/job")
+    assert (made.shown, made.after.bindings) == ([], made.before.bindings)
+    assert made.notes == [
+        "no policy claims Deployment/shop/free: --scale changes neither its binding nor its clusters",
+        "no policy claims Deployment/shop/free: --rebalance moves nothing until one does",
+        "Job/shop/job has no binding: --rebalance moves nothing",
+    ]
+    made.put(policy("prod-batch"))  # it may claim it
+    made.scale("shop/free", 9)
+    assert [each.text for each in made.shown if each.sign == "~"] == ["replicas 4 -> 9"]

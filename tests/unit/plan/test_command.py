@@ -202,7 +202,7 @@ def test_a_plan_that_expects_its_own_fleet_is_good_and_another_fleet_is_refused(
         (["--scale", "shop/services-0"], "--scale: expected NS/NAME=REPLICAS, got shop/services-0"),
         (
             ["--scale", "shop/service-0=3"],
-            "--scale: workload shop/service-0 does not exist. Nearest: shop/services-0",
+            "--scale: workload shop/service-0 has no binding, and templates were not read (--workloads); nearest: shop/services-0",
         ),
         (["--delete", "Deployment"], "--delete: expected KIND/NAME or KIND/NAMESPACE/NAME, got Deployment"),
         (

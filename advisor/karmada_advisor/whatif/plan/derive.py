@@ -17,7 +17,7 @@ from karmada_advisor.claims.model import (
     TemplateWritten,
     Waits,
 )
-from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey, read_template, template_of
+from karmada_advisor.claims.template import UNCLAIMED, Template, read_template, template_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.fleet.names import unknown
+from karmada_advisor.fleet.names import nearest_hint, unknown
 from karmada_advisor.state.stored import mappings, part, text_of, value_at
 from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
 from karmada_advisor.whatif.plan.objects import (
@@ -18,8 +18,9 @@ from karmada_advisor.whatif.plan.objects import (
     next_generation,
     resource_key,
 )
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError, format_time, read_time, second_after
+from karmada_scheduler.core.requeue_rules import is_claimed
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _NAMED: Final = ("kind", "namespace", "name")
@@ -40,6 +41,11 @@ class WorkloadEdits(ChangedObjects):
             ChangeError: There is no such workload, or several.
         """
         template, key = self._found(written, "--scale")
+        if key is not None and not self._may_be_claimed(key):
+            self.notes.append(
+                f"no policy claims {template}: --scale changes neither its binding nor its clusters"
+            )
+            return
         before: object = None
         if key is not None:
             manifest = self.after.bindings[key]
@@ -57,6 +63,10 @@ class WorkloadEdits(ChangedObjects):
             self.notes.append(f"{template} was not read: its binding is taken to follow it (--workloads)")
         self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
 
+    def _may_be_claimed(self, key: BindingKey) -> bool:
+        """Return whether a policy or a controller claims a binding, or a policy of the change may."""
+        return bool(self.written) or is_claimed(Binding.from_manifest(self.after.bindings[key]))
+
     def _found(self, written: str, flag: str) -> tuple[UnversionedTemplateKey, BindingKey | None]:
         """Return the one workload that a name means, and its binding; None if it has none yet.
 
@@ -64,6 +74,11 @@ class WorkloadEdits(ChangedObjects):
             ChangeError: There is no such workload, or several.
         """
         found = self.workloads(written)
+        if not found and not self.after.templates:
+            hint = nearest_hint(written, self.workload_names())
+            raise ChangeError(
+                f"{flag}: workload {written} has no binding, and templates were not read (--workloads){hint}"
+            )
         if not found:
             raise ChangeError(unknown(f"{flag}: workload {written}", written, self.workload_names()))
         if len(found) > 1:
@@ -105,8 +120,13 @@ class WorkloadEdits(ChangedObjects):
             ChangeError: There is no such workload, or several.
         """
         template, key = self._found(written, "--rebalance")
-        if key is not None:
-            self._reschedule(key)
+        if key is None:
+            self.notes.append(f"{template} has no binding: --rebalance moves nothing")
+            return
+        if not self._may_be_claimed(key):
+            self.notes.append(f"no policy claims {template}: --rebalance moves nothing until one does")
+            return
+        self._reschedule(key)
         self.shown.append(ChangeShown("~", str(template), "rescheduled"))
 
     def _reschedule(self, key: BindingKey) -> None:
