@@ -17,7 +17,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.api.names import FleetValues
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, MANAGED_BY_LABEL
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
@@ -202,6 +202,11 @@ class ObjectSet(Struct, dict=True):
 
         mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
         return manifests if mine is None else {**manifests, self.ref: mine}
+
+    @property
+    def is_managed(self) -> bool:
+        """Whether a controller such as that of MultiClusterServices writes the placement of the binding, and no policy does."""
+        return bool(self.bindings[self.ref][1].labels.get(MANAGED_BY_LABEL))
 
     @cached_property
     def enforces_quotas(self) -> bool:

@@ -211,6 +211,7 @@ class Search:
         if (
             change in edits
             or not self._may_use(change)
+            or (change.side is Side.POLICY and self._objects.is_managed)
             or not all(compatible(each, change) for each in edits)
         ):
             return

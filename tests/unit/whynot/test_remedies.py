@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from karmada_scheduler.api.well_known import MANAGED_BY_LABEL
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.whynot.asking import ask
@@ -429,3 +430,9 @@ def test_a_cluster_is_left_once_the_expression_is_dropped() -> None:
 
     assert all("dropExpression" in ops for ops in found.ops)
     assert found.ops
+
+
+def test_no_policy_is_edited_where_a_multiclusterservice_overrules_it() -> None:
+    asked = binding("web").replicas(2, cpu=1).names("m9")
+    assert ["policy"] in ask(asked, cluster("m1")).sides
+    assert ask(asked.label(MANAGED_BY_LABEL, "MultiClusterService"), cluster("m1")).sides == []
