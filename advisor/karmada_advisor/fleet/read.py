@@ -95,6 +95,8 @@ def _add_workloads(source: FleetSource, fleet: Fleet) -> None:
         workloads = [workload for workload, _ in found.objects]
         fleet.workloads = [*(fleet.workloads or ()), *workloads]
         fleet.problems += map(str, found.problems)
+        unread = {each.kind for each in workloads if ".karmada.io/" in each.api_version}
+        fleet.warnings += [f"{kind}: objects of this kind are not read" for kind in sorted(unread)]
         for workload, manifest in found.objects:
             replicas = value_at(manifest, "spec", "replicas")
             if workload.api_version == "apps/v1" and isinstance(replicas, int):

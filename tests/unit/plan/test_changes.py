@@ -147,13 +147,15 @@ def test_a_policy_keeps_its_id_and_gets_the_defaults_of_the_webhook() -> None:
     ]
 
 
-def test_an_override_policy_is_not_read() -> None:
+@pytest.mark.parametrize(
+    ("group", "kind"), [("policy", "OverridePolicy"), ("networking", "MultiClusterService"), ("new", "New")]
+)
+def test_a_kind_of_karmada_that_is_not_read_is_named_once(group: str, kind: str) -> None:
     made = draft()
-    made.put({"kind": "OverridePolicy", "metadata": {"name": "o"}})
+    for name in "ab":
+        made.put({"apiVersion": f"{group}.karmada.io/v1", "kind": kind, "metadata": {"name": name}})
     assert made.shown == []
-    assert made.notes == [
-        "OverridePolicy o is not read: what it does to replicas and placements is not judged"
-    ]
+    assert made.notes == [f"{kind} is not read: what it does to replicas and placements is not judged"]
 
 
 @pytest.mark.parametrize(

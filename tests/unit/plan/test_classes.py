@@ -370,3 +370,17 @@ def test_a_template_of_which_only_the_metadata_were_read_is_not_judged() -> None
     shown = " ".join(plan_text(plan, Style(100)).split())
     assert "No changes" not in shown
     assert "its template was not read as a whole" in shown
+
+
+@pytest.mark.parametrize("kind", ["FederatedHPA", "CronFederatedHPA"])
+def test_what_an_autoscaler_of_the_change_scales_is_not_judged(kind: str) -> None:
+    target = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
+    scaler = {
+        "apiVersion": "autoscaling.karmada.io/v1alpha1",
+        "kind": kind,
+        "metadata": {"name": "s", "namespace": "default"},
+        "spec": {"scaleTargetRef": target},
+    }
+    bindings = [settled(web(), m1=4), settled(web("other"), m1=4)]
+    plan = plan_of([cluster("m1").capacity(cpu=100)], bindings, lambda draft: draft.put(scaler))
+    assert effects(plan) == {"web": Effect.NOT_JUDGED}

@@ -32,20 +32,8 @@ from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
 
-_NOT_READ: Final = frozenset(
-    {
-        *OVERRIDES,
-        "FederatedHPA",
-        "CronFederatedHPA",
-        "Remedy",
-        "Kustomization",
-        "ResourceInterpreterCustomization",
-        "ClusterTaintPolicy",
-        "FederatedResourceQuota",
-        "Work",
-    }
-)
-"""Kinds whose controllers change replicas, manifests or taints by rules that a plan does not know."""
+_READ: Final = frozenset({CLUSTER, *KINDS, *ID_LABELS})
+_AUTOSCALERS: Final = frozenset({"FederatedHPA", "CronFederatedHPA"})
 
 
 class Draft(ClusterEdits, WorkloadEdits):
@@ -60,16 +48,18 @@ class Draft(ClusterEdits, WorkloadEdits):
         kind, name = text_of(manifest, "kind"), text_of(manifest, "metadata", "name")
         if not kind or not name:
             raise ChangeError("an object has no kind or no metadata.name")
-        if kind in _NOT_READ:
-            self.notes.append(
-                f"{kind} {name} is not read: what it does to replicas and placements is not judged"
-            )
+        is_of_karmada = ".karmada.io/" in text_of(manifest, "apiVersion")
+        if kind == "WorkloadRebalancer":
+            self.rebalance_listed(manifest)
+        elif kind in _READ or not (is_of_karmada or kind == "Kustomization"):
+            self._put(manifest)
+        else:
+            note = f"{kind} is not read: what it does to replicas and placements is not judged"
+            self.notes += [note] if note not in self.notes else []
             if kind in OVERRIDES:
                 self.written.append(manifest)
-        elif kind == "WorkloadRebalancer":
-            self.rebalance_listed(manifest)
-        else:
-            self._put(manifest)
+            if kind in _AUTOSCALERS:
+                self.autoscale(manifest)
 
     def _put(self, manifest: Manifest) -> None:
         objects, key = self.after.place_of(manifest)

@@ -6,7 +6,8 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, named
+from karmada_advisor.state.stored import part, text_of
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, named
 from karmada_scheduler.structs import Struct
 
 
@@ -75,6 +76,7 @@ class ChangedObjects:
         shown: The parts of the change, in their order.
         written: The policies of the change, and its override policies, as they were given.
         notes: What was left out, and why.
+        autoscaled: The workloads whose replicas an autoscaler of the change sets.
     """
 
     def __init__(self, before: PlanObjects) -> None:
@@ -84,6 +86,7 @@ class ChangedObjects:
         self.shown: list[ChangeShown] = []
         self.written: list[Manifest] = []
         self.notes: list[str] = []
+        self.autoscaled: set[UnversionedTemplateKey] = set()
 
     def show(self, sign: str, manifest: Manifest, text: str = "", fields: Iterable[FieldChange] = ()) -> None:
         """Add a part of the change: ``+``, ``~``, ``-``, or ``=`` for an object that stays as it is."""

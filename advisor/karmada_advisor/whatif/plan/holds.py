@@ -31,7 +31,7 @@ from karmada_scheduler.structs import replace
 REPLICAS_NOT_KNOWN: Final = Hold(
     PlanHeldBy.REPLICAS,
     "ReplicasNotKnown",
-    "its replicas are not known: its template was not read as a whole, or an interpreter counts them",
+    "its replicas are not known: its template was not read as a whole, an interpreter counts them, or an autoscaler sets them",
 )
 HoldOf = Callable[[Binding], Hold | None]
 

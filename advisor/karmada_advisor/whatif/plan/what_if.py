@@ -15,7 +15,7 @@ from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.derive import derive
 from karmada_advisor.whatif.plan.effects import Comparison, same
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, changed_clusters, known_after, known_of
-from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
+from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType
@@ -76,6 +76,9 @@ class WhatIf:
         self.sides: tuple[PlanSide, ...] = ()
         after = inputs.draft.after
         self.derived = derive(inputs.before, after, inputs.detector)
+        for key, manifest in after.bindings.items() if inputs.draft.autoscaled else ():
+            if resource_key(manifest) in inputs.draft.autoscaled:
+                self.derived.unjudged.add(key)
         self.before = inputs.known or known_of(inputs.before)
         self.after = known_after(self.before, inputs.before, after)
         self.changed_clusters = changed_clusters(self.before, self.after)

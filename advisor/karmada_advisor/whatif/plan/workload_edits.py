@@ -175,6 +175,14 @@ class WorkloadEdits(ChangedObjects):
             )
         self.show("+", manifest, f"reschedules {counted(len(asked) - len(older), 'binding')}")
 
+    def autoscale(self, manifest: Manifest) -> None:
+        """Take the replicas of the workload that a FederatedHPA or CronFederatedHPA names as not known."""
+        namespace = text_of(manifest, "metadata", "namespace")
+        self.autoscaled |= _workloads_in(
+            [{**part(manifest, "spec", "scaleTargetRef"), "namespace": namespace}]
+        )
+        self.show("+", manifest)
+
     def _is_before(self, key: BindingKey, at: datetime) -> bool:
         """Return whether a binding was last scheduled before a time, or never."""
         last = _last_scheduled(self.after.bindings[key])
