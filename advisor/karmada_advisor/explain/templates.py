@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from karmada_advisor.claims.template import is_skipped_namespace
-from karmada_advisor.fleet.fleet import Fleet
-from karmada_scheduler.api.binding import ObjectReference
+from karmada_advisor.fleet.fleet import Fleet, reference_of
 from karmada_scheduler.api.workload import Workload
 
 _RUNNING: Final = (
@@ -25,7 +24,7 @@ _RUNNING: Final = (
 def running_kinds(fleet: Fleet) -> list[tuple[str, str]]:
     """Return apiVersion and kind of templates that run Pods: the built-in ones, and those of bindings with replicas."""
     references = (each.spec.resource for each in fleet.bindings if each.spec.is_workload)
-    others = {(each.api_version, each.kind) for each in references if "." in _group(each)}
+    others = {(each.api_version, each.kind) for each in references if "." in reference_of(each)[0]}
     return [*_RUNNING, *sorted(others)]
 
 
@@ -34,23 +33,15 @@ def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workloa
 
     Those that belong to another object, are being deleted, or are in a namespace that is never propagated are left out.
     """
-    bound = {_reference(each.spec.resource) for each in fleet.bindings}
+    bound = {reference_of(each.spec.resource) for each in fleet.bindings}
     unreadable = {(key.namespace, key.name) for key in fleet.unreadable}
     kinds = {(version.rpartition("/")[0], kind) for version, kind in running_kinds(fleet)}
     found = (
         each
         for each in templates
-        if (_group(each), each.kind) in kinds
-        and _reference(each) not in bound
+        if reference_of(each)[:2] in kinds
+        and reference_of(each) not in bound
         and (each.namespace, f"{each.name}-{each.kind}".lower()) not in unreadable
         and not (each.deleting or each.owner_references or is_skipped_namespace(each.namespace))
     )
     return sorted(found, key=lambda each: (each.kind, each.namespace, each.name))
-
-
-def _reference(template: Workload | ObjectReference) -> tuple[str, str, str, str]:
-    return _group(template), template.kind, template.namespace, template.name
-
-
-def _group(template: Workload | ObjectReference) -> str:
-    return template.api_version.rpartition("/")[0]

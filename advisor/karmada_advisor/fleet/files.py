@@ -72,7 +72,7 @@ def read(
         with_repeated: Whether an object that is there twice counts twice; otherwise the second is a problem.
     """
     contents: Contents[T] = Contents([], [])
-    seen: set[str] | None = None if with_repeated else set()
+    seen: set[tuple[str, str]] | None = None if with_repeated else set()
     for path in paths:
         try:
             text = read_text_file(path)
@@ -98,7 +98,7 @@ def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) ->
 
 def _read_into(
     contents: Contents[T],
-    seen: set[str] | None,
+    seen: set[tuple[str, str]] | None,
     path: str,
     text: str,
     parse: Callable[[Mapping[str, Any]], T],
@@ -115,11 +115,12 @@ def _read_into(
             contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", text_))
             continue
         if seen is not None:
-            if shown in seen:
+            key = str(manifest.get("apiVersion")).rpartition("/")[0], shown
+            if key in seen:
                 text_ = "metadata.name: is there twice; the first counts"
                 contents.problems.append(Problem(f"{place} ({shown})", text_))
                 continue
-            seen.add(shown)
+            seen.add(key)
         contents.objects.append(parsed)
 
 

@@ -138,7 +138,7 @@ class Fleet(Struct):
     def template_labels(self, resource: ObjectReference) -> Mapping[str, str] | None:
         """Return the labels of a resource template, None if it was not read."""
         for each in self.workloads or ():
-            if (each.kind, each.namespace, each.name) == (resource.kind, resource.namespace, resource.name):
+            if reference_of(each) == reference_of(resource):
                 return each.labels
         return None
 
@@ -152,7 +152,9 @@ class Fleet(Struct):
             return None
         keys, namespaces = self.asked.keys, {self.asked.namespace, ""}
         found = next((each for each in self._templates(self.asked) if each.namespace in namespaces), None)
-        if found is None or any(each.key in keys for each in self.bindings):
+        group = self.asked.group
+        bound = (each for each in self.bindings if group in {"", reference_of(each.spec.resource)[0]})
+        if found is None or any(each.key in keys for each in bound):
             return None
         if self.is_live and self.policies is None:
             raise NoAnswerError(f"{self.asked.name} has no binding, and the policies cannot be read")
@@ -169,6 +171,11 @@ class Fleet(Struct):
         keys = self.asked.keys
         for key in keys:
             if key in by_key:
+                group, kind, *_ = reference_of(by_key[key].spec.resource)
+                if self.asked.group not in {"", group}:
+                    raise NoAnswerError(
+                        f"{self.asked.name} has no binding: {key.display} is of {kind}.{group}"
+                    )
                 return by_key[key]
         raise NoAnswerError(does_not_exist(keys[0], by_key))
 
@@ -204,7 +211,8 @@ class Fleet(Struct):
         """Return the workloads ``KIND/NAME`` of all namespaces."""
         kind, _, name = asked.name.rpartition("/")
         wanted = (singular(kind), name)
-        return [each for each in self.workloads or () if (each.kind.lower(), each.name) == wanted]
+        named = [each for each in self.workloads or () if (each.kind.lower(), each.name) == wanted]
+        return [each for each in named if asked.group in {"", reference_of(each)[0]}]
 
 
 def parsed(
@@ -223,6 +231,11 @@ def parsed(
             problems.append(f"{manifest.get('kind')} {name}: {problem}")
             if bindings is not None:
                 bindings[binding_key(manifest)] = problems[-1]
+
+
+def reference_of(template: Workload | ObjectReference) -> tuple[str, str, str, str]:
+    """Return API group, kind, namespace and name of a template: its versions are one."""
+    return template.api_version.rpartition("/")[0], template.kind, template.namespace, template.name
 
 
 def _order_of(event: Manifest) -> tuple[str, bool, bool]:

@@ -80,6 +80,12 @@ class NamedBinding(Struct, frozen=True):
     is_namespace_given: bool = True
 
     @property
+    def group(self) -> str:
+        """The API group of ``KIND.GROUP/NAME``; "" if none is given, so that any is meant."""
+        kind = self.name.rpartition("/")[0].lower()
+        return "" if kind in _SHORT_NAMES else kind.partition(".")[2]
+
+    @property
     def keys(self) -> list[BindingKey]:
         """The keys that it may have, the most probable first, without that of ``other_reading``."""
         kind, _, rest = self.name.rpartition("/")

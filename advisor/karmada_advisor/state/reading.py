@@ -244,7 +244,9 @@ class _StateReading:
         """It, or its template, has changed since the last decision, or there was none."""
         resource = self._spec.resource
         name = f"{resource.kind}/{resource.namespace}/{resource.name}"
-        template = self._facts.template_replicas.get(name, self._spec.replicas)
+        template = self._spec.replicas
+        if resource.api_version == "apps/v1":
+            template = self._facts.template_replicas.get(name, template)
         if self._facts.detector:
             text = f"Karmada's detector cannot change it: {short(self._facts.detector)}"
             return self._named(StateName.OUT_OF_DATE, text, NOT_CHANGED, message=self._facts.detector)

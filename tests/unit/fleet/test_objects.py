@@ -1,10 +1,19 @@
-"""Which Warning Events count as what a controller says now."""
+"""What a fleet has of files, and which Warning Events count as what a controller says now."""
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
+import pytest
+
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.source import FleetSource
+from karmada_scheduler.testing import binding, cluster
 
 AT, LATER = "2026-11-24T17:26:38Z", "2026-11-24T17:26:54Z"
 
@@ -35,3 +44,31 @@ def test_a_conflict_of_the_detector_that_it_has_overcome_within_a_second_is_none
     failed, done = event("ApplyPolicyFailed", AT), event("ApplyPolicySucceed", AT)
     assert reasons(failed, done) == reasons(done, failed) == []
     assert reasons(event("ApplyPolicyFailed", LATER), done) == ["ApplyPolicyFailed"]
+
+
+def read(folder: Path, *templates: Mapping[str, str], name: str = "") -> Fleet:
+    items = [{**each, "metadata": {"name": "train", "namespace": "default"}} for each in templates]
+    train = binding("train").resource("batch.volcano.sh/v1alpha1", "Job").manifest()
+    train["metadata"]["name"] = "train-job"
+    files: dict[str, Any] = {}
+    for kind, made in (("clusters", [cluster("m1").manifest()]), ("bindings", [train]), ("workloads", items)):
+        (folder / kind).write_text(json.dumps({"kind": "List", "items": made}))
+        files[kind] = [str(folder / kind)]
+    return read_fleet(FleetSource(**files), name)
+
+
+def test_kinds_of_karmada_among_templates_are_named_once_as_not_read(tmp_path: Path) -> None:
+    of_karmada = {"apiVersion": "networking.karmada.io/v1alpha1", "kind": "MultiClusterService"}
+    found = read(tmp_path, of_karmada, {**of_karmada, "apiVersion": "networking.karmada.io/v1"})
+    assert found.warnings == ["MultiClusterService: objects of this kind are not read"]
+
+
+def test_templates_of_two_api_groups_are_two_and_the_binding_is_of_one(tmp_path: Path) -> None:
+    jobs = [{"apiVersion": f"{group}/v1", "kind": "Job"} for group in ("batch", "batch.volcano.sh")]
+    found = read(tmp_path, *jobs, name="job.batch/train")
+    assert (found.problems, len(found.workloads or ())) == ([], 2)
+    template = found.unclaimed_template()
+    assert getattr(template, "api_version", "") == "batch/v1"
+    assert read(tmp_path, *jobs, name="job.batch.volcano.sh/train").unclaimed_template() is None
+    with pytest.raises(NoAnswerError, match="train-job"):
+        read(tmp_path, name="job.batch/train").find()
