@@ -128,6 +128,10 @@ check-claims: binaries ## random policies on a real control plane: claims and bi
 check-placement-tests: install ## random placement tests, compared with simulate and plan (CASES=500 SEED=1)
 	@$(call check,tests/unit/placement_tests/test_random_fleets.py,500)
 
+.PHONY: check-what-was-read
+check-what-was-read: install ## answers from fewer files, compared with those from all (CASES=500 SEED=1)
+	@$(call check,tests/unit/properties/test_less_that_is_read.py,500)
+
 .PHONY: check-plan
 check-plan: binaries ## seven kinds of change on a real control plane: planned, made, and compared (CASES=1000 ARGS="-k scaled")
 	@$(call check,tests/checks/check_plan.py,1000)

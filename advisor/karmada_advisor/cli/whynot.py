@@ -31,6 +31,7 @@ from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.reading import state_of
+from karmada_advisor.state.stored import condition_of
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot import answer as whynot_answer
 from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
@@ -43,6 +44,7 @@ from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.scheduled import alternatives
 from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import replace
 
@@ -156,7 +158,9 @@ def ask(
         decision = None if using.as_new else root.scheduled.decision
         return _causes(Situation(using.inputs_of(binding, snapshot), decision), question)
 
-    inputs = using.inputs_of(binding, edited.snapshot)
+    inputs, notes = using.inputs_of(binding, edited.snapshot), _notes(using)
+    if using.fleet.quotas is None and condition_of(binding).reason == QUOTA_EXCEEDED:
+        notes.append("A quota has refused it, and quotas were not read (--quotas): it may refuse it again.")
     return whynot_answer.answer(
         edited,
         question,
@@ -164,7 +168,7 @@ def ask(
         state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
         provenance=_provenance(using, inputs),
         causes=causes,
-        notes=_notes(using),
+        notes=notes,
         more=lambda root: () if more is None else more(edited, question, root),
     )
 

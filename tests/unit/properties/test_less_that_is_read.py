@@ -1,7 +1,7 @@
 """From fewer files no command contradicts what it says from all of them: it says less, or what it has not read.
 
 Random fleets have bindings of several schedulers, claimed by a policy, by a controller, or by nothing; policies, templates
-and quotas may disagree with them. ``pytest --cases 300 --seed 5`` looks at other fleets.
+and quotas may disagree with them: ``make check-what-was-read``.
 """
 
 from __future__ import annotations
@@ -15,23 +15,17 @@ from typing import Any, Final
 import pytest
 
 from karmada_scheduler.api.well_known import MANAGED_BY_LABEL, POLICY_ID_LABEL
-from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.cases import number_of_cases, seed_of
 from tests.commands import run
+from tests.unit.plan.test_holds import quota
+from tools.oracle.generator.scenarios import scenarios
 
-_CASES: Final = 4
+_CASES: Final = 10
 _OPTIONAL: Final = ("policies", "workloads", "quotas")
-_NAMED: Final = ("a FederatedResourceQuota refuses", "was not read", "no policies were read")
-"""Notes that say which file an answer would need."""
-_KINDS: Final = (
-    ("apps/v1", "Deployment"),
-    ("apps/v1", "StatefulSet"),
-    ("batch/v1", "Job"),
-    ("v1", "ConfigMap"),
-)
+_NAMED: Final = ("was not read", "were not read", "no policies were read")
+"""What notes say that name which file a whole answer needs."""
 _SCHEDULERS: Final = ("", "", "default-scheduler", "another")
-_CLUSTERS: Final = ("m1", "m2", "m3")
-_POLICY: Final = {"apiVersion": "policy.karmada.io/v1alpha1", "kind": "PropagationPolicy"}
+_GROUP: Final = "propagationpolicy.karmada.io"
 
 _SILENT: Final = "unchanged"
 """What a plan says of bindings that it does not list."""
@@ -47,8 +41,8 @@ def test_an_answer_from_fewer_files_contradicts_none_from_all(
     first = seed_of(pytestconfig)
     for seed in range(first, first + number_of_cases(pytestconfig, _CASES)):
         dice = random.Random(seed)
-        files = _files(tmp_path, dice)
-        for command in _commands(files["bindings"], dice):
+        files = _files(tmp_path, seed, dice)
+        for command in _commands(files, dice):
             left_out = dice.sample(_OPTIONAL, dice.randrange(1, 1 + len(_OPTIONAL)))
             wrong = [*_contradictions(command, files, left_out)]
             assert not wrong, f"seed {seed}: {command} {wrong}"
@@ -78,19 +72,20 @@ def _asked(command: Sequence[str], files: Mapping[str, Path]) -> Statements | No
     return None if is_open or not ran.out else _STATEMENTS[command[0]](ran.fields)
 
 
-def _commands(path: Path, dice: random.Random) -> Iterator[tuple[str, ...]]:
-    items = json.loads(path.read_text())["items"]
+def _commands(files: Mapping[str, Path], dice: random.Random) -> Iterator[tuple[str, ...]]:
+    clusters, items = (json.loads(files[name].read_text())["items"] for name in ("clusters", "bindings"))
     names = [each["metadata"]["name"] for each in items]
+    cluster = dice.choice(clusters)["metadata"]["name"]
     for name in names:
         yield "explain", "-n=default", "--no-remedies", name
     for each in items:
         if "replicas" in each["spec"]:
             yield "plan", f"--scale=default/{each['metadata']['name']}={dice.randrange(9)}"
     yield "plan", f"--rebalance=default/{dice.choice(names)}"
-    yield "plan", f"--without={dice.choice(_CLUSTERS)}"
-    yield "plan", f"--taint={dice.choice(_CLUSTERS)}=a=b:NoExecute", "--enable-no-execute-taint-eviction"
+    yield "plan", f"--without={cluster}"
+    yield "plan", f"--taint={cluster}=a=b:NoExecute", "--enable-no-execute-taint-eviction"
     yield "survive", f"--loss={dice.choice(('gone', 'deleted'))}"
-    yield "why-not", "-n=default", dice.choice(names), dice.choice(_CLUSTERS), "--max-runs=3"
+    yield "why-not", "-n=default", dice.choice(names), cluster, "--max-runs=3"
 
 
 def _of_explain(found: Manifest) -> Statements:
@@ -109,14 +104,13 @@ def _name_of(state: Manifest) -> str | None:
 
 
 def _of_plan(found: Manifest) -> Statements:
-    said: Statements = {}
+    said: Statements = {f"drift of {each['name']}": each["after"] for each in found["drift"]}
     for each in found["bindings"]:
-        is_recorded = "quota refused the last decision" in (each["held"] or {}).get("reason", "")
-        is_judged = each["effect"] != "not-judged" and not is_recorded
-        said[f"effect of {each['name']}"] = each["effect"] if is_judged else None
-        said[f"{each['name']} after"] = each["after"] if is_judged else None
-    for each in found["drift"]:
-        said[f"drift of {each['name']}"] = each["after"]
+        effect = each["effect"]
+        said[f"plan of {each['name']}"] = None if effect == "not-judged" else (effect, each["after"])
+    if any("a FederatedResourceQuota refuses" in note for note in found["notes"]):
+        for each in (*found["drift"], *found["bindings"]):
+            said |= {f"drift of {each['name']}": None, f"plan of {each['name']}": None}
     return said
 
 
@@ -136,82 +130,64 @@ _STATEMENTS: Final = {
 }
 
 
-def _files(folder: Path, dice: random.Random) -> dict[str, Path]:
-    bindings = [_binding(number, dice) for number in range(dice.randrange(2, 6))]
-    manifests = [each.manifest() for each in bindings]
+def _files(folder: Path, seed: int, dice: random.Random) -> dict[str, Path]:
+    for document in scenarios(seed, cases=100):
+        found = [each for each in document["bindings"] if each["metadata"].get("namespace") == "default"]
+        if bindings := [_changed(each, dice) for each in found[:4]]:
+            break
     objects = {
-        "clusters": [
-            cluster(name).capacity(cpu=dice.choice((2, 6, 30)), pods=100).manifest() for name in _CLUSTERS
-        ],
-        "bindings": manifests,
-        "policies": [_policy(each) for each in manifests if dice.random() < 0.7],
-        "workloads": [_template(each, dice) for each in manifests if dice.random() < 0.8],
-        "quotas": [_quota(dice)],
+        "clusters": document["clusters"],
+        "bindings": bindings,
+        "policies": [_policy(each) for each in bindings if dice.random() < 0.7],
+        "workloads": [_template(each, dice) for each in bindings if dice.random() < 0.8],
+        "quotas": [quota(str(dice.choice((1, 8, 100))), "0")],
     }
     for name, items in objects.items():
         (folder / f"{name}.json").write_text(json.dumps({"kind": "List", "items": items}))
     return {name: folder / f"{name}.json" for name in objects}
 
 
-def _binding(number: int, dice: random.Random) -> BindingBuilder:
-    version, kind = dice.choice(_KINDS)
-    made = (
-        binding(f"w{number}").resource(version, kind, uid=f"{number:x}").scheduler(dice.choice(_SCHEDULERS))
-    )
-    made.manifest()["metadata"]["name"] = f"w{number}-{kind.lower()}"
-    replicas = dice.randrange(1, 7) if kind != "ConfigMap" else 0
-    if replicas:
-        made.replicas(replicas, cpu="1")
-    dice.choice((made.duplicated, made.aggregated, made.dynamic_weight))()
-    made.names(*dice.sample(_CLUSTERS, dice.randrange(1, 4)))
-    if dice.random() < 0.6:
-        made.on(**dict.fromkeys(dice.sample(_CLUSTERS, dice.randrange(1, 3)), replicas))
-        made.condition(type="Scheduled", status="True", reason="Success")
-    if dice.random() < 0.5:
-        made.applied().observed_generation(1)
-    if dice.random() < 0.2:
-        made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="too much")
+def _changed(made: Manifest, dice: random.Random) -> Manifest:
+    """Return a generated binding with a scheduler, a claim, and what the last decision has left."""
+    name = made["metadata"]["name"]
+    labels, annotations = {}, dict(made["metadata"].get("annotations") or {})
     match dice.randrange(4):
         case 0:
-            made.label(POLICY_ID_LABEL, "")
-        case 1:
-            made.label(POLICY_ID_LABEL, "").label(MANAGED_BY_LABEL, "MultiClusterService")
-        case _:
-            made.label(POLICY_ID_LABEL, f"id-w{number}")
-            made.annotation("propagationpolicy.karmada.io/namespace", "default")
-            made.annotation("propagationpolicy.karmada.io/name", f"w{number}")
-    return made
+            labels[MANAGED_BY_LABEL] = "MultiClusterService"
+        case 1 | 2:
+            labels[POLICY_ID_LABEL] = f"id-{name}"
+            annotations |= {f"{_GROUP}/namespace": "default", f"{_GROUP}/name": name}
+    status: Manifest = {"schedulerObservedGeneration": made["metadata"]["generation"]}
+    if reason := dice.choice(("", "Success", "QuotaExceeded", "Unschedulable")):
+        condition = {"type": "Scheduled", "status": str(reason == "Success"), "reason": reason}
+        status["conditions"] = [{**condition, "message": "as it was"}]
+    return {
+        **made,
+        "metadata": {**made["metadata"], "labels": labels, "annotations": annotations},
+        "spec": {**made["spec"], "schedulerName": dice.choice(_SCHEDULERS)},
+        "status": status if dice.random() < 0.7 else {},
+    }
 
 
 def _policy(of: Manifest) -> Manifest:
-    resource = of["spec"]["resource"]
-    name = resource["name"]
-    selector = {key: resource[key] for key in ("apiVersion", "kind", "name")}
+    name = of["metadata"]["name"]
     return {
-        **_POLICY,
+        "apiVersion": "policy.karmada.io/v1alpha1",
+        "kind": "PropagationPolicy",
         "metadata": {"name": name, "namespace": "default", "labels": {POLICY_ID_LABEL: f"id-{name}"}},
-        "spec": {"resourceSelectors": [selector], "placement": of["spec"]["placement"]},
+        "spec": {
+            "resourceSelectors": [of["spec"]["resource"]],
+            "placement": of["spec"].get("placement") or {},
+        },
     }
 
 
 def _template(of: Manifest, dice: random.Random) -> Manifest:
-    resource, spec = of["spec"]["resource"], of["spec"]
-    replicas = spec.get("replicas", 0) if dice.random() < 0.8 else dice.randrange(9)
-    fields = {"Job": ("parallelism", "completions"), "ConfigMap": ()}.get(resource["kind"], ("replicas",))
+    resource, replicas = of["spec"]["resource"], of["spec"].get("replicas", 0)
+    fields = ("parallelism", "completions") if resource["kind"] == "Job" else ("replicas",)
     return {
         "apiVersion": resource["apiVersion"],
         "kind": resource["kind"],
         "metadata": {"name": resource["name"], "namespace": "default"},
-        "spec": dict.fromkeys(fields, replicas),
-    }
-
-
-def _quota(dice: random.Random) -> Manifest:
-    cpu = str(dice.choice((1, 8, 100)))
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "FederatedResourceQuota",
-        "metadata": {"name": "all", "namespace": "default"},
-        "spec": {"overall": {"cpu": cpu}},
-        "status": {"overall": {"cpu": cpu}, "overallUsed": {"cpu": "0"}},
+        "spec": dict.fromkeys(fields, replicas if dice.random() < 0.8 else dice.randrange(9)),
     }
