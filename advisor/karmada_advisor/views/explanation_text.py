@@ -7,11 +7,11 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted, listed
-from karmada_advisor.explain.model import Explanation, Tense
+from karmada_advisor.explain.model import Explanation, NextState, Tense
 from karmada_advisor.explain.overview import BindingName, ExplanationSummary, StateGroup
 from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
 from karmada_advisor.explain.trace_model import FunnelStage
-from karmada_advisor.state.model import ClusterStatus
+from karmada_advisor.state.model import ClusterStatus, StateName
 from karmada_advisor.state.stored import age
 from karmada_advisor.views import state as states
 from karmada_advisor.views.document import Block, Line, Section, Table, TextBlock, document_of
@@ -163,7 +163,7 @@ def _remedies(explanation: Explanation, style: Style) -> Iterator[TextBlock]:
     elif found:
         yield "After any one of these a policy claims it (each verified by the rules of Karmada's detector):"
     yield from _remedy_lines(found, style)
-    if search is not None and (end := _search_end(search, found=bool(found))):
+    if search is not None and (end := _search_end(search, explanation)):
         yield end
 
 
@@ -187,8 +187,12 @@ def _remedy_lines(remedies: Sequence[Remedy], style: Style) -> Iterator[TextBloc
             yield Line(f"{'':<{depth}}{remark}", hang=depth)
 
 
-def _search_end(search: RemedySearch, *, found: bool) -> str:
+def _search_end(search: RemedySearch, explanation: Explanation) -> str:
     """Return how the search for remedies ended; "" if there is nothing to say."""
+    found, would_be = explanation.remedies, explanation.would_be
+    is_undecided = explanation.state.name is StateName.NOT_DECIDED_YET
+    if is_undecided and would_be is not None and would_be.outcome is NextState.PLACED:
+        return "It is not decided yet: the decision that is due places it."
     if search.ended_by:
         is_timeout = search.ended_by == "timeout"
         bound = f"{search.timeout_seconds:g} s (--timeout)" if is_timeout else f"{search.runs} tries"

@@ -157,6 +157,15 @@ def test_a_search_without_result_says_how_much_was_tried(files: Files) -> None:
     assert "No change that why-not knows places it" in out
 
 
+def test_a_binding_that_is_not_decided_yet_needs_no_change(files: Files) -> None:
+    files.put(binding("web").replicas(2).duplicated(), cluster("m1"))
+
+    _, out = files.explain("web-deployment", LONG)
+
+    assert "It is not decided yet: the decision that is due places it." in out
+    assert "No change that why-not knows" not in out
+
+
 def test_a_wrong_time_is_refused(files: Files, capsys: pytest.CaptureFixture[str]) -> None:
     files.put(billing(), *fleet())
     with pytest.raises(SystemExit) as ended:
