@@ -153,6 +153,8 @@ def ask(
     binding = edited.bindings[edited.ref][1]
 
     def causes(root: ScheduledObjects) -> list[Cause]:
+        if inputs.not_known:
+            return causes_of_binding(Situation(inputs))
         snapshot = edited.snapshot
         using.show(snapshot)
         decision = None if using.as_new else root.scheduled.decision
@@ -169,7 +171,7 @@ def ask(
         provenance=_provenance(using, inputs),
         causes=causes,
         notes=notes,
-        more=lambda root: () if more is None else more(edited, question, root),
+        more=lambda root: () if more is None or inputs.not_known else more(edited, question, root),
     )
 
 

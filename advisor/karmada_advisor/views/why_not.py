@@ -118,6 +118,8 @@ def title_text(found: WhyNot) -> str:
 def none_found(found: WhyNot) -> str:
     """Return that no change was found, and how far the search went."""
     facts = found.search
+    if found.causes and found.causes[0].code == "PluginsNotKnown":
+        return "No change is promised."
     if not facts.decisions:
         return "No change of a policy is known after which it is claimed."
     if facts.complete:
@@ -171,7 +173,7 @@ def _end(found: WhyNot, style: Style) -> Iterator[TextBlock]:
         yield f"Without effect (tried): {style.fold(tried, limit=_TRIED, separator='; ')}."
     for note in found.notes:
         yield f"Note: {note}"
-    if found.search.decisions:
+    if found.search.runs or found.remedies:
         yield extent(found)
 
 

@@ -9,8 +9,18 @@ from typing import Any
 import pytest
 import yaml
 
+from karmada_advisor.cli.whynot import ask, search_bounds
+from karmada_advisor.explain.explain import explain
+from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.views.text import Style
+from karmada_advisor.views.why_not import why_not_text
+from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_scheduler.command import main
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from tests.unit.cli.stored_objects import StoredObjects
+from tests.unit.plan.test_holds import NOW, lease
 
 ID = "propagationpolicy.karmada.io/permanent-id"
 POLICY_API = "policy.karmada.io/v1alpha1"
@@ -282,3 +292,21 @@ def test_priority_classes_among_the_files_of_workloads_are_those_that_exist(
     )  # fmt: skip
 
     assert [each["code"] for each in found["causes"]] == codes
+
+
+def test_nothing_is_promised_where_the_plugins_of_the_scheduler_are_not_known() -> None:
+    asked = binding("web").replicas(4).names("m1").scheduler("my")
+    clusters = [cluster(name).capacity(cpu=9).manifest() for name in ("m1", "m2")]
+    fleet = StoredObjects("https://x", clusters, [asked.manifest()]).read()
+    fleet.leases, fleet.at = [lease("my", "2026-11-22T14:19:55Z", "my")], NOW
+    question = WhyNotQuestion.of("m2", placed=False, off=False, replicas=1)
+    with explaining(fleet, Rules(), ControlPlane()) as using:
+        found = ask(using, asked.build().key, question, search_bounds())
+        explanation = explain(using.inputs_of(asked.build()))
+
+    assert [each.code for each in found.causes] == ["PluginsNotKnown"]
+    assert ([each.code for each in explanation.causes], explanation.would_be) == (["PluginsNotKnown"], None)
+    assert (found.remedies, found.next_holds) == ((), False)
+    text = why_not_text(found, Style(100))
+    assert "No change is promised." in text
+    assert "was tried" not in text
