@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.whatif.plan.change import Draft
+from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.model import Effect
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of
@@ -55,3 +56,16 @@ def test_without_such_bindings_a_cluster_that_is_not_ready_moves_nothing() -> No
     plan = plan_of(FLEET, [settled(web(), x2=4)], lambda draft: draft.without("a"))
     assert any(each.endswith("a being not ready moves nothing by itself") for each in plan.notes)
     assert effects(plan_of(FLEET, [settled(web(), x2=4)], not_ready)) == {}
+
+
+def test_replicas_that_are_assigned_to_a_cluster_out_of_service_cannot_start() -> None:
+    asked = settled(web(replicas=4), m1=2, m2=2)
+    down = cluster("m2").capacity(cpu=100).taint(f"{UNSCHEDULABLE}:NoSchedule")
+    plan = plan_of(
+        [cluster("m1").capacity(cpu=100), down], [asked], lambda draft: draft.scale("default/web", 8)
+    )
+    found = only(plan)
+    assigned = placement(found.after)["m2"] - 2
+    assert (placement(found.cannot_start), plan.counts["cannot-start"]) == ({"m2": assigned}, 1)
+    assert found.starts == 4 - assigned
+    assert any(f"m2 is cordoned: {assigned} replica" in note for note in plan.notes)

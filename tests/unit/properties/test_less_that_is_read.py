@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import pytest
 
-from karmada_scheduler.api.well_known import MANAGED_BY_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL
 from tests.cases import number_of_cases, seed_of
 from tests.commands import run
+from tests.unit.plan.fleet import policy
 from tests.unit.plan.test_holds import quota
 from tools.oracle.generator.scenarios import scenarios
 
@@ -25,7 +26,6 @@ _OPTIONAL: Final = ("policies", "workloads", "quotas")
 _NAMED: Final = ("was not read", "were not read", "no policies were read")
 """What notes say that name which file a whole answer needs."""
 _SCHEDULERS: Final = ("", "", "default-scheduler", "another")
-_GROUP: Final = "propagationpolicy.karmada.io"
 
 _SILENT: Final = "unchanged"
 """What a plan says of bindings that it does not list."""
@@ -155,8 +155,8 @@ def _changed(made: Manifest, dice: random.Random) -> Manifest:
         case 0:
             labels[MANAGED_BY_LABEL] = "MultiClusterService"
         case 1 | 2:
-            labels[POLICY_ID_LABEL] = f"id-{name}"
-            annotations |= {f"{_GROUP}/namespace": "default", f"{_GROUP}/name": name}
+            labels[CLUSTER_POLICY_ID_LABEL] = f"id-{name}"
+            annotations["clusterpropagationpolicy.karmada.io/name"] = name
     status: Manifest = {"schedulerObservedGeneration": made["metadata"]["generation"]}
     if reason := dice.choice(("", "Success", "QuotaExceeded", "Unschedulable")):
         condition = {"type": "Scheduled", "status": str(reason == "Success"), "reason": reason}
@@ -170,16 +170,8 @@ def _changed(made: Manifest, dice: random.Random) -> Manifest:
 
 
 def _policy(of: Manifest) -> Manifest:
-    name = of["metadata"]["name"]
-    return {
-        "apiVersion": "policy.karmada.io/v1alpha1",
-        "kind": "PropagationPolicy",
-        "metadata": {"name": name, "namespace": "default", "labels": {POLICY_ID_LABEL: f"id-{name}"}},
-        "spec": {
-            "resourceSelectors": [of["spec"]["resource"]],
-            "placement": of["spec"].get("placement") or {},
-        },
-    }
+    spec = of["spec"]
+    return policy(of["metadata"]["name"], spec.get("placement") or {}, resourceSelectors=[spec["resource"]])
 
 
 def _template(of: Manifest, dice: random.Random) -> Manifest:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from karmada_advisor.whatif.survive.domains import failure_domains
+from karmada_advisor.whatif.survive.domains import failure_domains, joined_twice
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import ClusterBuilder, cluster
 
@@ -51,3 +51,23 @@ def test_a_cluster_that_is_being_deleted_is_in_no_domain() -> None:
     )
     assert found.deleting == ("gone",)
     assert all("gone" not in each.clusters for each in found.domains)
+
+
+def test_clusters_that_are_one_member_cluster_are_lost_together() -> None:
+    made = [cluster("a").region("eu"), cluster("b").region("us"), cluster("c").region("us"), cluster("d")]
+    for each, field, value in (
+        (0, "id", "1"),
+        (1, "id", "1"),
+        (1, "apiEndpoint", "x"),
+        (2, "apiEndpoint", "x"),
+    ):
+        made[each].manifest().setdefault("spec", {})[field] = value
+    same = joined_twice([each.manifest() for each in made])
+    assert same == dict.fromkeys("abc", frozenset("abc"))
+    found = failure_domains(_built(*made), ["cluster", "region"], same=same).domains
+    assert {str(each): "".join(each.clusters) for each in found} == {
+        "cluster a": "abc",
+        "cluster d": "d",
+        "region eu": "abc",
+        "region us": "abc",
+    }
