@@ -115,10 +115,15 @@ def title_text(found: WhyNot) -> str:
             return f"Changes that put replicas on {found.cluster}" if found.search.decisions else _CLAIMING
 
 
+def _is_searched(found: WhyNot) -> bool:
+    """Return whether the rules are known by which changes could be verified."""
+    return not found.causes or found.causes[0].code != "PluginsNotKnown"
+
+
 def none_found(found: WhyNot) -> str:
     """Return that no change was found, and how far the search went."""
     facts = found.search
-    if found.causes and found.causes[0].code == "PluginsNotKnown":
+    if not _is_searched(found):
         return "No change is promised."
     if not facts.decisions:
         return "No change of a policy is known after which it is claimed."
@@ -173,7 +178,7 @@ def _end(found: WhyNot, style: Style) -> Iterator[TextBlock]:
         yield f"Without effect (tried): {style.fold(tried, limit=_TRIED, separator='; ')}."
     for note in found.notes:
         yield f"Note: {note}"
-    if found.search.runs or found.remedies:
+    if found.search.decisions and _is_searched(found):
         yield extent(found)
 
 

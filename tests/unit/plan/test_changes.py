@@ -330,19 +330,21 @@ def test_a_workload_rebalancer_acts_once_and_from_its_creation_on(
     assert bool(made.notes) == bool(note)
 
 
-def test_what_no_policy_claims_is_neither_scaled_nor_rebalanced() -> None:
+def test_what_no_policy_claims_is_neither_scaled_nor_moved_by_a_rebalance() -> None:
     free = binding("free", namespace="shop").replicas(4).label(POLICY_ID_LABEL, "").manifest()
     job = {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": "shop"}}
-    made = draft(free, job)
+    template = {"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": 4}}
+    made = draft(free, job, {**template, "metadata": {"name": "free", "namespace": "shop"}})
     made.scale("shop/free", 9)
+    assert made.after.bindings == made.before.bindings
+    assert [each.get("spec") for each in made.after.templates.values()] == [None, {"replicas": 9}]
     made.rebalance("shop/free")
     made.rebalance("shop/job")
-    assert (made.shown, made.after.bindings) == ([], made.before.bindings)
     assert made.notes == [
-        "no policy claims Deployment/shop/free: --scale changes neither its binding nor its clusters",
+        "no policy claims Deployment/shop/free: it stays as it is unless one claims it then",
         "no policy claims Deployment/shop/free: --rebalance moves nothing until one does",
         "Job/shop/job has no binding: --rebalance moves nothing",
     ]
     made.put(policy("prod-batch"))  # it may claim it
-    made.scale("shop/free", 9)
-    assert [each.text for each in made.shown if each.sign == "~"] == ["replicas 4 -> 9"]
+    made.scale("shop/free", 7)
+    assert {each["spec"].get("replicas") for each in made.after.bindings.values()} == {4, 7}

@@ -341,7 +341,11 @@ def test_a_scaled_template_keeps_the_policy_that_was_not_read() -> None:
     clusters = [cluster("m1").capacity(cpu=100), cluster("m2").capacity(cpu=100)]
     plan = plan_of(
         clusters,
-        [settled(web(), m1=4), settled(web("other"), m2=4)],
+        [
+            settled(web(), m1=4),
+            settled(web("other"), m2=4),
+            settled(web("svc"), m2=4).annotation("multiclusterservice.karmada.io/name", "svc"),
+        ],
         lambda draft: draft.scale("default/web", 6),
         templates=[deployment(replicas=4), deployment("other", replicas=4)],
     )

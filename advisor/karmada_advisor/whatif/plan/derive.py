@@ -275,28 +275,20 @@ def _unread_policies(before: PlanObjects, after: PlanObjects) -> Iterator[dict[s
     known = after.policies or {}
     found: dict[PolicyKey, dict[str, Any]] = {}
     for manifest in after.bindings.values():
-        named = _annotated(manifest)
-        key = None if named is None else PolicyKey(named.kind, named.namespace, named.name)
-        if key is None or (key in found and key in known):
+        named, spec = _annotated(manifest), part(manifest, "spec")
+        if named is None or named.kind not in ID_LABELS:
             continue
-        spec = part(manifest, "spec")
-        if key in found:
+        key = PolicyKey(named.kind, named.namespace, named.name)
+        if key not in found:
+            label = ID_LABELS[key.kind]
+            identifier = part(manifest, "metadata", "labels").get(label, "")
+            metadata = {"namespace": key.namespace, "name": key.name, "labels": {label: identifier}}
+            written = known.get(key, {"kind": key.kind, "spec": {**spec, "resourceSelectors": []}})
+            placement = spec.get("placement") or {}
+            changed = {**part(written, "spec"), "placement": placement}
+            found[key] = {**written, "metadata": {**part(written, "metadata"), **metadata}, "spec": changed}
+        if key not in known:
             found[key]["spec"]["resourceSelectors"].append(spec["resource"])
-            continue
-        label = ID_LABELS[key.kind]
-        identifier = part(manifest, "metadata", "labels").get(label, "")
-        policy = known.get(key) or {
-            "kind": key.kind,
-            "metadata": {"namespace": key.namespace, "name": key.name},
-            "spec": {**spec, "resourceSelectors": [spec["resource"]]},
-        }
-        metadata = {**part(policy, "metadata"), "labels": {label: identifier}}
-        placement = spec.get("placement") or {}
-        found[key] = {
-            **policy,
-            "metadata": metadata,
-            "spec": {**part(policy, "spec"), "placement": placement},
-        }
     yield from found.values()
 
 

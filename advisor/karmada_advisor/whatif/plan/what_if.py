@@ -77,8 +77,7 @@ class WhatIf:
         after = inputs.draft.after
         self.derived = derive(inputs.before, after, inputs.detector)
         for key, manifest in after.bindings.items() if inputs.draft.autoscaled else ():
-            if resource_key(manifest) in inputs.draft.autoscaled:
-                self.derived.unjudged.add(key)
+            self.derived.unjudged |= {key} if resource_key(manifest) in inputs.draft.autoscaled else set()
         self.before = inputs.known or known_of(inputs.before)
         self.after = known_after(self.before, inputs.before, after)
         self.changed_clusters = changed_clusters(self.before, self.after)
@@ -165,11 +164,9 @@ class WhatIf:
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
             if new is not None and found.hold is None and old is not None and _is_from_detector(old, new):
                 found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
+            found.is_known = new is None or self.inputs.rules_after.knows(new)
             if found.hold is None and key in self.derived.unjudged:
-                found.hold, found.when = holds.REPLICAS_NOT_KNOWN, AT_ONCE
-            found.is_known = new is None or (
-                self.inputs.rules_after.knows(new) and found.hold is not holds.REPLICAS_NOT_KNOWN
-            )
+                found.hold, found.when, found.is_known = holds.REPLICAS_NOT_KNOWN, AT_ONCE, False
             if new is not None and taints:
                 found.new = deletions.evicted(new, taints)
                 found.when = AFTER_EVICTION if found.new is not new else ""

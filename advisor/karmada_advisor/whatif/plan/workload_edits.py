@@ -41,17 +41,14 @@ class WorkloadEdits(ChangedObjects):
             ChangeError: There is no such workload, or several.
         """
         template, key = self._found(written, "--scale")
-        if key is not None and not self._may_be_claimed(key):
-            self.notes.append(
-                f"no policy claims {template}: --scale changes neither its binding nor its clusters"
-            )
-            return
         before: object = None
+        may_follow = key is None or self._may_be_claimed(key)
         if key is not None:
             manifest = self.after.bindings[key]
             before = part(manifest, "spec").get("replicas") or 0
-            spec = {**part(manifest, "spec"), "replicas": replicas}
-            self.after.bindings[key] = next_generation({**manifest, "spec": spec})
+            if may_follow:
+                spec = {**part(manifest, "spec"), "replicas": replicas}
+                self.after.bindings[key] = next_generation({**manifest, "spec": spec})
         if template in self.after.templates:
             found = self.after.templates[template]
             fields = ("parallelism", "completions") if template.kind == "Job" else ("replicas",)
@@ -59,8 +56,14 @@ class WorkloadEdits(ChangedObjects):
                 before = part(found, "spec").get(fields[0], 1)
             scaled = {**part(found, "spec"), **dict.fromkeys(fields, replicas)}
             self.after.templates[template] = {**found, "spec": scaled}
-        else:
+        elif may_follow:
             self.notes.append(f"{template} was not read: its binding is taken to follow it (--workloads)")
+        if not may_follow:
+            is_read = template in self.after.templates and self.after.policies is not None
+            unread = "" if is_read else ", which was not read (--policies, --workloads)"
+            self.notes.append(
+                f"no policy claims {template}: it stays as it is unless one claims it then{unread}"
+            )
         self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
 
     def _may_be_claimed(self, key: BindingKey) -> bool:
@@ -122,11 +125,10 @@ class WorkloadEdits(ChangedObjects):
         template, key = self._found(written, "--rebalance")
         if key is None:
             self.notes.append(f"{template} has no binding: --rebalance moves nothing")
-            return
-        if not self._may_be_claimed(key):
-            self.notes.append(f"no policy claims {template}: --rebalance moves nothing until one does")
-            return
-        self._reschedule(key)
+        else:
+            self._reschedule(key)
+            if not self._may_be_claimed(key):
+                self.notes.append(f"no policy claims {template}: --rebalance moves nothing until one does")
         self.shown.append(ChangeShown("~", str(template), "rescheduled"))
 
     def _reschedule(self, key: BindingKey) -> None:
