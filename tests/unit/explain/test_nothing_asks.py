@@ -1,5 +1,9 @@
 """Nothing asks for a decision."""
 
+from typing import Any
+
+import pytest
+
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.state.model import HeldBy, StateName
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
@@ -198,14 +202,16 @@ def test_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
     assert placement(explanation) == {"m1": 6}
 
 
-def test_a_binding_without_policy_id_is_not_claimed_whether_or_not_policies_were_read() -> None:
+@pytest.mark.parametrize("policies", [None, []])
+def test_a_binding_without_policy_id_is_not_claimed_whether_or_not_policies_were_read(
+    policies: list[Any] | None,
+) -> None:
     asked = placed(m1=6).label("propagationpolicy.karmada.io/permanent-id", "").replicas(7)
 
-    for policies in (None, []):
-        explanation = explained(asked, cluster("m1"), policies=policies)
+    explanation = explained(asked, cluster("m1"), policies=policies)
 
-        assert explanation.state.name is StateName.NOT_CLAIMED
-        assert outcome(explanation) is None
+    assert explanation.state.name is StateName.NOT_CLAIMED
+    assert outcome(explanation) is None
 
 
 def test_a_binding_without_placement_follows_those_that_require_it() -> None:
