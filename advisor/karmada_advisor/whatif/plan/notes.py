@@ -60,8 +60,11 @@ def _may_be_refused(each: Comparison) -> bool:
     """Return whether a quota has refused a binding, or might refuse what it gets, with the change or without it."""
     if each.hold_before is not None and each.hold_before.by is PlanHeldBy.QUOTA:
         return True
-    gets = each.effect in {Effect.MOVED, Effect.PLACED} or each.would_drift
-    return gets and each.new is not None and replicas(each.wanted) > replicas(each.new.spec.clusters)
+    drift, new = each.unchanged_side, each.new
+    if each.would_drift and drift is not None and replicas(drift.targets) > replicas(each.before):
+        return True
+    gets = each.effect in {Effect.MOVED, Effect.PLACED}
+    return gets and new is not None and replicas(each.wanted) > replicas(new.spec.clusters)
 
 
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
