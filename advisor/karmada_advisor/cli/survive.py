@@ -29,7 +29,7 @@ from karmada_advisor.whatif.survive.domains import KINDS, LABEL, PAIR
 from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, Figures, figures_in
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.whatif.survive.question import SurviveQuestion, taint_policies_of, read_settings
+from karmada_advisor.whatif.survive.question import SurviveQuestion, read_settings, taint_policies_of
 from karmada_advisor.whatif.survive.report_steps import finished, report_steps
 from karmada_scheduler.framework.profile.factory import Registration
 

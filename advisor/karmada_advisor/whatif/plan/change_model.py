@@ -6,7 +6,6 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from karmada_advisor.state.stored import part, text_of
 from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, UnversionedTemplateKey, named
 from karmada_scheduler.structs import Struct
 
