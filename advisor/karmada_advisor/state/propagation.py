@@ -24,10 +24,12 @@ class Suspended(Struct, frozen=True):
     Attributes:
         everywhere: Whether no cluster gets changes.
         clusters: The clusters of the binding that get none.
+        listed: All clusters that are named.
     """
 
-    everywhere: bool
-    clusters: frozenset[str]
+    everywhere: bool = False
+    clusters: frozenset[str] = frozenset()
+    listed: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, manifest: Manifest) -> Self:
@@ -35,16 +37,18 @@ class Suspended(Struct, frozen=True):
         spec = mapping(manifest.get("spec"))
         suspension = mapping(spec.get("suspension"))
         names = mapping(suspension.get("dispatchingOnClusters")).get("clusterNames")
-        listed = names if isinstance(names, Sequence) and not isinstance(names, str) else ()
+        listed = frozenset(
+            map(str, names if isinstance(names, Sequence) and not isinstance(names, str) else ())
+        )
         stored = {str(each.get("name")) for each in mappings(spec.get("clusters"))} | {*required_on(manifest)}
-        return cls(suspension.get("dispatching") is True, frozenset(map(str, listed)) & stored)
+        return cls(suspension.get("dispatching") is True, listed & stored, listed)
 
     def __bool__(self) -> bool:
         return self.everywhere or bool(self.clusters)
 
     def concerns(self, cluster: str) -> bool:
         """Return whether a cluster gets no changes."""
-        return self.everywhere or cluster in self.clusters
+        return self.everywhere or cluster in self.listed
 
     def text(self, binding: Binding, policies: Sequence[Manifest] | None) -> str:
         """Return who suspends it, for people."""

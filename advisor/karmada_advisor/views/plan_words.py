@@ -127,7 +127,8 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
 
 _REMARKS: Final = {
     "not-judged": "the rules by which their scheduler decides, or their replicas, are not known",
-    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned",
+    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or "
+    "dispatching is suspended",
     "pending": "unchanged, without a cluster before and after",
 }
 """Those that are the same for one binding and for many."""
@@ -156,7 +157,7 @@ def remark(plan: model.Plan, name: str) -> str:
         case "released":
             return "no policy claims them any more; they keep their placement"
         case "adopted":
-            return "another policy claims them"
+            return "a policy claims them that did not before"
     return _REMARKS.get(name, "")
 
 

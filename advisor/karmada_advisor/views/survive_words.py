@@ -91,6 +91,8 @@ def groups(found: Sequence[BindingAndLoss], settings: model.LossSettings) -> lis
 def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: model.LossSettings) -> str:
     if any(loss.pending for _, loss in members):
         return "short: placed, but there is no capacity where it is placed"
+    if effect is LossClass.MOVES and any(loss.missing for _, loss in members):
+        return "moves, and less runs there than is wanted"
     if effect is LossClass.BLOCKED:
         return f"{WHAT[effect]}, for {duration(settings.eviction_timeout)} at most"
     return WHAT[effect]

@@ -9,6 +9,7 @@ from typing import Final
 from karmada_advisor.explain.model import Cause, Provenance
 from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
+from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot import goals
 from karmada_advisor.whynot import model as shown
@@ -204,8 +205,23 @@ def _remedy(
         touches=_touched(objects, found, may_check),
         verified=shown.Verified(1, len(found.edits)),
         harm=found.harm,
-        caution=caution_of(found.edits, root, outcome, objects.gates),
+        caution=" ".join(
+            filter(
+                None, (caution_of(found.edits, root, outcome, objects.gates), _undispatched(objects, outcome))
+            )
+        ),
     )
+
+
+def _undispatched(objects: ObjectSet, outcome: ScheduledObjects) -> str:
+    """Return that what starts does not arrive, if dispatching is suspended there; "" if it is not."""
+    suspended, had = Suspended.of(objects.bindings[objects.ref][0]), dict(_present(objects))
+    names = [
+        each.name
+        for each in outcome.scheduled.targets
+        if suspended.concerns(each.name) and each.replicas > had.get(each.name, -1)
+    ]
+    return f"Dispatching to {', '.join(names)} is suspended: nothing new arrives there." if names else ""
 
 
 def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -> shown.Ineffective:

@@ -89,3 +89,38 @@ def test_a_move_cannot_come_while_the_detector_has_not_taken_over_the_template(
     found = only(plan)
     assert found.effect is effect
     assert (found.held is not None and found.held.by is PlanHeldBy.DETECTOR) is (effect is Effect.HELD)
+
+
+def test_the_copy_of_a_follower_ends_when_its_requirer_propagates_no_dependencies_any_more() -> None:
+    policies = [policy_p(), policy_p()]
+    policies[0]["spec"]["propagateDeps"] = True
+    requirer = settled(web(), m1=4)
+    requirer.manifest()["spec"]["propagateDeps"] = True
+
+    plan = plan_of(
+        clusters(), [requirer, follower("m1")], lambda draft: draft.put(policies[1]), policies=policies[:1]
+    )
+
+    ends = "the copy of default/settings-deployment on m1 ends: it follows default/web-deployment"
+    assert ends in plan.notes
+    assert any(note.startswith("nothing requires default/settings-deployment") for note in plan.notes)
+
+
+@pytest.mark.parametrize(
+    "suspension", [{"dispatching": True}, {"dispatchingOnClusters": {"clusterNames": ["m2"]}}]
+)
+@pytest.mark.parametrize(("replicas", "stops", "waits"), [(8, 0, 2), (2, 1, 0)])
+def test_what_is_not_dispatched_neither_starts_nor_stops(
+    suspension: Any, replicas: int, stops: int, waits: int
+) -> None:
+    made = settled(web(), m1=2, m2=2)
+    made.manifest()["spec"]["suspension"] = suspension
+    everywhere = "dispatching" in suspension
+
+    plan = plan_of(clusters(), [made], lambda draft: draft.scale("default/web", replicas))
+
+    found, both = only(plan), 2 if everywhere else 1
+    assert sum(each.replicas for each in found.cannot_start) == waits * both
+    assert found.stops == (0 if everywhere else stops)
+    said = "dispatching to m2 is suspended" if waits else "goes on running"
+    assert any(said in note for note in plan.notes)

@@ -276,17 +276,51 @@ def test_a_rebalance_asks_for_a_reschedule_after_the_last_scheduling() -> None:
         made.rebalance("shop/wob")
 
 
-def test_a_workload_without_a_binding_can_be_scaled() -> None:
-    job = {
-        "apiVersion": "batch/v1",
-        "kind": "Job",
-        "metadata": {"name": "job", "namespace": "shop"},
-        "spec": {},
-    }
-    made = draft(job)
+def job(**spec: Any) -> dict[str, Any]:
+    metadata = {"name": "job", "namespace": "shop"}
+    return {"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": spec}
+
+
+@pytest.mark.parametrize(
+    ("spec", "after", "text"),
+    [
+        ({"parallelism": 2}, {"parallelism": 3}, "replicas 2 -> 3"),
+        ({"parallelism": 1, "completions": 4}, {"parallelism": 3, "completions": 4}, "replicas 1 -> 3"),
+        (
+            {"parallelism": 1, "completions": 2},
+            {"parallelism": 3, "completions": 2},
+            "replicas 1 -> 2 (parallelism 3, completions 2)",
+        ),
+        ({}, {"parallelism": 3, "completions": 1}, "replicas 1 -> 1 (parallelism 3, completions 1)"),
+    ],
+)
+def test_a_scaled_job_keeps_its_completions_which_bound_its_replicas(
+    spec: dict[str, int], after: dict[str, int], text: str
+) -> None:
+    made = draft(job(**spec))
     made.scale("shop/job", 3)
     template = next(each for key, each in made.after.templates.items() if key.name == "job")
-    assert template["spec"] == {"parallelism": 3, "completions": 3}
+    assert (template["spec"], made.shown[-1].text) == (after, text)
+
+
+def test_other_completions_are_refused_as_by_the_api_server_unless_the_job_is_indexed() -> None:
+    stored = job(parallelism=2, completions=4)
+    with pytest.raises(ChangeError, match=r"Job job: spec.completions cannot change from 4 to 6"):
+        draft(stored).put(job(parallelism=2, completions=6))
+    with pytest.raises(ChangeError, match="the API server refuses it"):
+        draft(stored).edit("Job", "shop", "job", {"spec": {"completions": 6}})
+    draft(stored).put(job(parallelism=3, completions=4))
+    elastic = {"completionMode": "Indexed", "parallelism": 6, "completions": 6}
+    draft(job(**{**elastic, "parallelism": 4, "completions": 4})).put(job(**elastic))
+
+
+@pytest.mark.parametrize(
+    ("version", "kind"), [("batch/v1", "CronJob"), ("rbac.authorization.k8s.io/v1", "ClusterRole")]
+)
+def test_a_kind_without_replicas_is_not_scaled(version: str, kind: str) -> None:
+    made = draft({"apiVersion": version, "kind": kind, "metadata": {"name": "x", "namespace": "shop"}})
+    with pytest.raises(ChangeError, match=f"scale: {kind}/shop/x has no replicas"):
+        made.scale("shop/x", 3)
 
 
 def test_a_new_policy_gets_an_id_and_keeps_one_that_it_has() -> None:

@@ -11,7 +11,6 @@ from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.model import ClaimChange, Effect
-from karmada_advisor.whatif.plan.objects import PlanObjects
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.plan.asking import effects, gate, only, placement, plan_of, rules
@@ -364,7 +363,9 @@ def test_a_rebalance_is_not_held_by_the_detector_which_writes_no_reschedule() ->
 
 
 def test_a_template_of_which_only_the_metadata_were_read_is_not_judged() -> None:
-    objects = PlanObjects.of([cluster("m1").manifest(), deployment()])
+    objects = PlanObjects()
+    objects.add(cluster("m1").manifest())
+    objects.add(deployment())
     objects.metadata_only.update(objects.templates)
     draft = Draft(objects)
     draft.put(policy_p())
@@ -388,3 +389,41 @@ def test_what_an_autoscaler_of_the_change_scales_is_not_judged(kind: str) -> Non
     bindings = [settled(web(), m1=4), settled(web("other"), m1=4)]
     plan = plan_of([cluster("m1").capacity(cpu=100)], bindings, lambda draft: draft.put(scaler))
     assert effects(plan) == {"web": Effect.NOT_JUDGED}
+
+
+def test_an_eviction_that_is_due_already_counts_on_both_sides() -> None:
+    clusters = [cluster("m1").taint("gpu=bad:NoExecute"), cluster("m2")]
+    placed = [settled(web("api"), m1=2, m2=2), settled(web("idle"), m1=2, m2=2)]
+
+    plan = plan_of(clusters, placed, lambda draft: draft.scale("default/api", 8), evicts=True)
+
+    assert placement(only(plan).after) == {"m2": 8}  # only the change counts as one
+    assert [each.name for each in plan.drift or ()] == ["api-deployment", "idle-deployment"]
+
+
+def test_a_new_workload_is_not_adopted_by_its_first_policy() -> None:
+    new = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "new", "namespace": "default"},
+        "spec": {"replicas": 1, "template": {"spec": {"containers": []}}},
+    }
+    plan = plan_of(
+        [cluster("m1")], [], lambda draft: draft.put(policy_p()), lambda draft: draft.put(new), policies=[]
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.PLACED, ClaimChange.KEPT)
+
+
+def test_static_assignments_of_a_quota_are_said_not_to_be_judged() -> None:
+    spec = {"overall": {"cpu": "100"}, "staticAssignments": [{"clusterName": "m1", "hard": {"cpu": "1"}}]}
+    quota = {
+        "kind": "FederatedResourceQuota",
+        "metadata": {"name": "q", "namespace": "default"},
+        "spec": spec,
+    }
+    plan = plan_of(
+        [cluster("m1")], [settled(web(), m1=4)], lambda draft: draft.scale("default/web", 6), quotas=[quota]
+    )
+    assert any(
+        each.startswith("not judged: static assignments of the quota default/q") for each in plan.notes
+    )

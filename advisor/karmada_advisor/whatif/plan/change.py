@@ -20,6 +20,7 @@ from karmada_advisor.whatif.plan.objects import (
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
+    check_completions,
     merged,
     next_generation,
     patched,
@@ -72,6 +73,7 @@ class Draft(ClusterEdits, WorkloadEdits):
             self.show("+", manifest)
             return
         new = merged(old, manifest)
+        check_completions(old, new)
         fields = changed_fields(with_defaults(old) if is_policy else old, new)
         if fields:
             objects[key] = new
@@ -150,6 +152,7 @@ class Draft(ClusterEdits, WorkloadEdits):
         objects, key = places[0]
         old = objects[key]
         new = patched(old, patch)
+        check_completions(old, new)
         if not part(new, "metadata") or text_of(new, "metadata", "name") != name:
             raise ChangeError(f"--edit: the patch of {kind} {name} changes its name")
         if kind in ID_LABELS:

@@ -161,7 +161,7 @@ def _take(
         derived.concerned.add(key)
     if each.policy_after is None and each.policy_before is not None:
         derived.claims[key] = ClaimChange.RELEASED
-    elif each.policy_after is not None and not each.is_kept:
+    elif each.policy_after is not None and each.binding_before is not None and not each.is_kept:
         derived.claims[key] = ClaimChange.ADOPTED
     if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
         derived.deferred.add(key)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.state.model import Target
+from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.whatif.plan.decide import PlannedDecision
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -14,6 +15,8 @@ from karmada_scheduler.api.well_known import CORDON_TAINT, KARMADA_TAINTS
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct
+
+NOT_READY: Final = "not ready"
 
 
 class Shift(NamedTuple):
@@ -73,6 +76,7 @@ class Comparison(Struct):
         keeps_spec: Whether Karmada does not even write the change of the binding.
         preserves: Whether the copies that it leaves go on running (preserveResourcesOnDeletion).
         is_known: Whether the rules, and its replicas, are known by which decisions after the change are made.
+        suspended: The suspension of its dispatching after the change.
     """
 
     old: Binding | None
@@ -88,6 +92,7 @@ class Comparison(Struct):
     keeps_spec: bool = False
     preserves: bool = False
     is_known: bool = True
+    suspended: Suspended = Suspended()
 
     @property
     def before(self) -> Sequence[TargetCluster]:
@@ -106,7 +111,13 @@ class Comparison(Struct):
         """Return the replicas that stop and start between the stored placement and another one."""
         moved = shift(self.before, after)
         staying = replicas(left(self.before, after)) if self.preserves else 0
-        return moved._replace(stops=moved.stops - staying)
+        return moved._replace(stops=moved.stops - staying - self.undispatched(after))
+
+    def undispatched(self, after: Sequence[TargetCluster]) -> int:
+        """Return the replicas that go on running because their clusters do not get another placement."""
+        kept = {target.name for target in after if self.suspended.concerns(target.name)}
+        changes = differences(self.before, after)
+        return sum(max(0, -changes.get(name, 0)) for name in kept)
 
     @property
     def wanted(self) -> Sequence[TargetCluster]:
@@ -229,12 +240,13 @@ def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Sh
 
 
 def cannot_start(each: Comparison, snapshot: Snapshot) -> tuple[Target, ...]:
-    """Return the replicas, or copies (0), that the change assigns to clusters that are not ready or cordoned."""
+    """Return the replicas, or copies (0), that the change assigns to clusters where nothing starts."""
     had = {target.name: target.replicas for target in each.before}
     return tuple(
         Target(target.name, target.replicas - had.get(target.name, 0))
         for target in sorted(each.after)
-        if target.replicas > had.get(target.name, -1) and out_of_service(snapshot.get(target.name))
+        if target.replicas > had.get(target.name, -1)
+        and (each.suspended.concerns(target.name) or out_of_service(snapshot.get(target.name)))
     )
 
 
@@ -244,7 +256,7 @@ def out_of_service(cluster: Cluster | None) -> str:
         return ""
     ready, taints = cluster.condition("Ready"), {taint.key for taint in cluster.taints}
     if (ready is not None and ready.status != "True") or taints & KARMADA_TAINTS:
-        return "not ready"
+        return NOT_READY
     return "cordoned" if CORDON_TAINT in taints else ""
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.copies import PRESERVED, requirers
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.state.quota import Quota
+from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan import deletions
 from karmada_advisor.whatif.plan.capacity_model import Capacity
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
@@ -70,8 +71,13 @@ def _may_be_refused(each: Comparison) -> bool:
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
     """Yield the limits of plans that matter to this one."""
     inputs, every = what_if.inputs, what_if.comparisons.values()
-    if inputs.no_quotas and any(map(_may_be_refused, every)):
+    growing = {
+        key.namespace for key, comparison in what_if.comparisons.items() if _may_be_refused(comparison)
+    }
+    if inputs.no_quotas and growing:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in growing]:
+        yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
     unsure = [each for each, is_sure in quotas.items() if not is_sure]
     if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):
         yield (
@@ -183,21 +189,33 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
     Args:
         what_if: After ``decide``.
     """
-    placed = {str(BindingEntry(*key)): each for key, each in what_if.comparisons.items()}
+    placed = {
+        str(BindingEntry(*key)): {target.name for target in each.after} if _requires(what_if, key) else None
+        for key, each in what_if.comparisons.items()
+    }
     deleted = deleted_clusters(what_if.changed_clusters)
     for key, each in what_if.comparisons.items():
         if each.preserves and (leaving := left(each.before, each.after)):
             shown = ", ".join(map(str, targets(leaving)))
             yield f"{BindingEntry(*key)} leaves {shown}, where it goes on running, unmanaged ({PRESERVED})"
+        if kept := each.undispatched(each.after):
+            yield f"{BindingEntry(*key)} goes on running {counted(kept, 'replica')} too many: dispatching is suspended"
         if each.new is not None and (found := requirers(what_if.manifest_of(key))):
             yield from _of_follower(key, each, found, placed, deleted)
+
+
+def _requires(what_if: WhatIf, key: BindingKey) -> bool:
+    """Return whether a binding is still there after the change, and its ``propagateDeps`` is not turned off by it."""
+    before, after = (each.bindings.get(key) for each in (what_if.inputs.before, what_if.inputs.draft.after))
+    had, has = (part(each or {}, "spec").get("propagateDeps") is True for each in (before, after))
+    return after is not None and (has or not had)
 
 
 def _of_follower(
     key: BindingKey,
     own: Comparison,
     found: Mapping[str, Mapping[str, int]],
-    placed: Mapping[str, Comparison],
+    placed: Mapping[str, Collection[str] | None],
     deleted: list[str],
 ) -> Iterator[str]:
     """Yield which copies of a binding start and end because those that require it move.
@@ -206,18 +224,18 @@ def _of_follower(
         key: The binding.
         own: The same on both sides.
         found: The bindings that require it, with their clusters.
-        placed: All bindings by ``NAMESPACE/NAME``.
+        placed: The clusters of all bindings by ``NAMESPACE/NAME``; None of those that require nothing any more.
         deleted: The deleted clusters.
     """
     moved = {target.name for target in (*own.before, *own.after)}
     before = {name for clusters in found.values() for name in clusters} - moved
     after: set[str] = set()
     for requirer, clusters in found.items():
-        after |= {target.name for target in placed[requirer].after} if requirer in placed else {*clusters}
+        after.update(placed.get(requirer, clusters) or ())
     after -= moved | {*deleted}
     for names, text in ((before - after, "ends"), (after - before, "starts")):
         if names:
             where = ", ".join(sorted(names))
             yield f"the copy of {BindingEntry(*key)} on {where} {text}: it follows {', '.join(found)}"
-    if all(requirer in placed and placed[requirer].new is None for requirer in found):
+    if all(placed.get(requirer, clusters) is None for requirer, clusters in found.items()):
         yield f"nothing requires {BindingEntry(*key)} any more: unless it has clusters of its own, Karmada leaves it behind"

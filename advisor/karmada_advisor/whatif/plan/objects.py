@@ -198,3 +198,21 @@ def next_generation(manifest: Manifest) -> Manifest:
     generation = metadata.get("generation")
     following = (generation if isinstance(generation, int) else 0) + 1
     return {**manifest, "metadata": {**metadata, "generation": following}}
+
+
+def check_completions(old: Manifest, new: Manifest) -> None:
+    """Check that a change does not set other completions of a Job.
+
+    Source: k8s.io/kubernetes v1.35.3 pkg/apis/batch/validation/validation.go validateCompletions.
+
+    Raises:
+        ChangeError: It does, and the API server refuses that: only those of an Indexed Job that equal its parallelism change.
+    """
+    had, spec = part(old, "spec").get("completions"), part(new, "spec")
+    wants = spec.get("completions")
+    is_elastic = spec.get("completionMode") == "Indexed" and wants == spec.get("parallelism")
+    if text_of(new, "apiVersion").startswith("batch/") and wants not in (None, had) and not is_elastic:
+        name = f"{text_of(new, 'kind')} {text_of(new, 'metadata', 'name')}"
+        raise ChangeError(
+            f"{name}: spec.completions cannot change from {had} to {wants}: the API server refuses it"
+        )

@@ -225,7 +225,9 @@ def _waiting(plans: Iterable[BindingPlan], snapshot: Snapshot) -> Iterator[str]:
             found.setdefault(target.name, []).append(target.replicas)
     for name, counts in sorted(found.items()):
         what = counted(sum(counts), "replica") if any(counts) else counted(len(counts), "copy", "copies")
-        yield f"{name} is {out_of_service(snapshot.get(name))}: {what} would be assigned to it and cannot start"
+        state = out_of_service(snapshot.get(name))
+        why = f"{name} is {state}" if state else f"dispatching to {name} is suspended"
+        yield f"{why}: {what} would be assigned to it and cannot start"
 
 
 def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from karmada_advisor.state.copies import preserves
+from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whatif.plan import deletions, holds
@@ -149,7 +150,7 @@ class WhatIf:
 
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
         before, after = self.before.bindings, self.after.bindings
-        taints = deletions.new_taints(self.changed_clusters) if self.inputs.evicts else {}
+        taints = self._evicting(self.after)
         hold_of = holds.stored_holds(
             self.inputs.schedulers,
             self.inputs.rules_after.frameworks,
@@ -158,8 +159,9 @@ class WhatIf:
         )
         for key in {**before, **after}:
             old, new = before.get(key), after.get(key)
-            kept = preserves(self.manifest_of(key))
-            found = Comparison(old, new, is_spec_changed=old is not new, preserves=kept)
+            manifest = self.manifest_of(key)
+            found = Comparison(old, new, is_spec_changed=old is not new, preserves=preserves(manifest))
+            found.suspended = Suspended.of(manifest)
             found.hold_before = None if old is None else hold_of(old)
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
             if new is not None and found.hold is None and old is not None and _is_from_detector(old, new):
@@ -171,6 +173,11 @@ class WhatIf:
                 found.new = deletions.evicted(new, taints)
                 found.when = AFTER_EVICTION if found.new is not new else ""
             yield key, found
+
+    def _evicting(self, objects: Known) -> deletions.Taints:
+        """Return the NoExecute taints from which Karmada evicts."""
+        clusters = objects.clusters if self.inputs.evicts else {}
+        return deletions.new_taints({name: (None, each) for name, each in clusters.items()})
 
     # --- after the change ---
 
@@ -245,17 +252,19 @@ class WhatIf:
         """Make the decisions that would follow without the change: of the next event, and of the next rebalance."""
         bindings: list[Binding] = []
         rebalanced_too: set[BindingKey] = set()
+        taints = self._evicting(self.before)
         for key, each in self.comparisons.items():
             if each.old is None or not side.rules.may_decide(each.old):
                 continue
+            standing = deletions.evicted(each.old, taints)
             asks = requeue_rules.is_claimed(each.old) and (self.inputs.with_drift or each.differs)
-            self._types[key] = side.type_of(each.old) if asks else ScheduleType.AVOID
+            self._types[key] = side.type_of(standing) if asks else ScheduleType.AVOID
             if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
                 rebalanced_too.add(key)
             if each.hold_before is not None:
-                each.unchanged_side = side.make_if_asked(each.old, self._types[key])
+                each.unchanged_side = side.make_if_asked(standing, self._types[key])
             elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
-                bindings.append(each.old)
+                bindings.append(standing)
         progress = partial(self.inputs.progress, "without the change")
         for binding, outcome in side.outcomes(bindings, self._types, progress):
             comparison = self.comparisons[binding.key]

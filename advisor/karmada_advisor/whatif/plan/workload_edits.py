@@ -25,46 +25,51 @@ from karmada_scheduler.core.requeue_rules import is_claimed
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 _NAMED: Final = ("kind", "namespace", "name")
 _SHOWN: Final = 3
+_SCALED: Final = frozenset({"Deployment", "Job", "ReplicaSet", "StatefulSet"})
 
 
 class WorkloadEdits(ChangedObjects):
     """Edits of workloads and their bindings."""
 
     def scale(self, written: str, replicas: int) -> None:
-        """Set the replicas of a workload.
+        """Set the replicas of a workload: of a Job its parallelism, of which no more than its completions count.
 
         Args:
             written: ``NS/NAME`` of the workload or its binding, or ``NS/KIND/NAME``.
             replicas: The new number.
 
         Raises:
-            ChangeError: There is no such workload, or several.
+            ChangeError: There is no such workload, or several, or it has no replicas.
         """
         template, key = self._found(written, "--scale")
-        before: object = None
+        stored, read = self.after.bindings.get(key) if key else None, self.after.templates.get(template)
+        spec, of_template = part(stored or {}, "spec"), part(read or {}, "spec")
+        if not _has_replicas(template, spec, of_template, is_new=stored is None):
+            raise ChangeError(f"--scale: {template} has no replicas")
+        fields, most = {"replicas": replicas}, replicas
+        if template.kind == "Job":
+            fields = {"parallelism": replicas}
+            if read is None:
+                self.notes.append(f"{template} was not read: if it has fewer completions, fewer replicas run")
+            elif "completions" in of_template or "parallelism" not in of_template:
+                most = fields["completions"] = of_template.get("completions") or 1
+        before = of_template.get(next(iter(fields)), 1) if stored is None else spec.get("replicas") or 0
+        after = min(replicas, most)
         may_follow = key is None or self._may_be_claimed(key)
-        if key is not None:
-            manifest = self.after.bindings[key]
-            before = part(manifest, "spec").get("replicas") or 0
-            if may_follow:
-                spec = {**part(manifest, "spec"), "replicas": replicas}
-                self.after.bindings[key] = next_generation({**manifest, "spec": spec})
-        if template in self.after.templates:
-            found = self.after.templates[template]
-            fields = ("parallelism", "completions") if template.kind == "Job" else ("replicas",)
-            if before is None:
-                before = part(found, "spec").get(fields[0], 1)
-            scaled = {**part(found, "spec"), **dict.fromkeys(fields, replicas)}
-            self.after.templates[template] = {**found, "spec": scaled}
-        elif may_follow:
+        if key is not None and stored is not None and may_follow:
+            self.after.bindings[key] = next_generation({**stored, "spec": {**spec, "replicas": after}})
+        if read is not None:
+            self.after.templates[template] = {**read, "spec": {**of_template, **fields}}
+        elif may_follow and template.kind != "Job":
             self.notes.append(f"{template} was not read: its binding is taken to follow it (--workloads)")
         if not may_follow:
-            is_read = template in self.after.templates and self.after.policies is not None
+            is_read = read is not None and self.after.policies is not None
             unread = "" if is_read else ", which was not read (--policies, --workloads)"
             self.notes.append(
                 f"no policy claims {template}: it stays as it is unless one claims it then{unread}"
             )
-        self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {replicas}"))
+        limit = "" if after == replicas else f" (parallelism {replicas}, completions {most})"
+        self.shown.append(ChangeShown("~", str(template), f"replicas {before} -> {after}{limit}"))
 
     def _may_be_claimed(self, key: BindingKey) -> bool:
         """Return whether a policy or a controller claims a binding, or a policy of the change may."""
@@ -189,6 +194,15 @@ class WorkloadEdits(ChangedObjects):
         """Return whether a binding was last scheduled before a time, or never."""
         last = _last_scheduled(self.after.bindings[key])
         return last is None or last < at
+
+
+def _has_replicas(
+    template: UnversionedTemplateKey, binding: Manifest, spec: Manifest, *, is_new: bool
+) -> bool:
+    """Return whether a workload has replicas, as the specs of its binding and template say; those of a new custom kind are not known."""
+    if template.kind in _SCALED or "replicas" in spec or {"replicas", "replicaRequirements"} & binding.keys():
+        return True
+    return is_new and "." in template.group and not template.group.endswith(".k8s.io")
 
 
 def _workloads_in(references: Iterable[Manifest]) -> set[UnversionedTemplateKey]:

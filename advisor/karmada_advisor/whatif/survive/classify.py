@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
@@ -60,6 +60,31 @@ class FailedBy(Enum):
     PLUGIN = "plugin"
 
 
+class Present(NamedTuple):
+    """What is known of a binding on one cluster: replicas, or copies (see ``counts_copies``).
+
+    Attributes:
+        running: How many run now.
+        assigned: How many are stored for the cluster.
+        starts: Whether more start when more are assigned.
+    """
+
+    running: int = 0
+    assigned: int = 0
+    starts: bool = False
+
+    def of(self, assigned: int) -> int:
+        """Return how many run when so many are assigned."""
+        return min(assigned, self.running + max(0, assigned - self.assigned) * self.starts)
+
+
+PresentOn = Mapping[str, Present]
+"""By cluster; on those that are left out, all runs that is assigned."""
+
+ALL_STARTS: Final = Present(starts=True)
+NO_EXCEPTIONS: Final[PresentOn] = {}
+
+
 class Evicted(NamedTuple):
     """A binding after a loss, and the decision about it.
 
@@ -74,6 +99,7 @@ class Evicted(NamedTuple):
         is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do, or the
             eviction times out.
         is_judged: Whether the rules of its scheduler are known.
+        present: What is known to run of it without the loss.
     """
 
     before: Targets
@@ -85,6 +111,7 @@ class Evicted(NamedTuple):
     is_decided: bool = False
     is_purged_directly: bool = False
     is_judged: bool = True
+    present: PresentOn = NO_EXCEPTIONS
 
 
 class Classified(NamedTuple):
@@ -164,9 +191,10 @@ def wanted(spec: BindingSpec) -> int:
     return spec.replicas * max(demanded)
 
 
-def running(spec: BindingSpec, targets: Targets) -> int:
-    """Return the replicas, or copies, of some targets."""
-    return len(targets) if counts_copies(spec) else sum(each.replicas for each in targets)
+def running(spec: BindingSpec, targets: Targets, present: PresentOn) -> int:
+    """Return the replicas, or copies, of some targets that run."""
+    are_copies = counts_copies(spec)
+    return sum(present.get(each.name, ALL_STARTS).of(1 if are_copies else each.replicas) for each in targets)
 
 
 def classified(spec: BindingSpec, lost: Container[str], found: Evicted) -> Classified:
@@ -182,19 +210,20 @@ def classified(spec: BindingSpec, lost: Container[str], found: Evicted) -> Class
     is_there = len(survivors) < len(found.before)
     if not is_there and same(found.after, found.before):
         return _UNTOUCHED
-    wants, started = wanted(spec), starts(spec, survivors, after)
+    wants, present = wanted(spec), found.present
+    started = [each for each in starts(spec, survivors, after) if present.get(each.name, ALL_STARTS).starts]
     effect = _effect(spec, found, survivors, after) if is_there else LossClass.SWEPT
     if effect is LossClass.NOT_JUDGED:
         return _NOT_JUDGED
-    runs = running(spec, survivors if effect in _KEEPING else after)
+    runs = running(spec, survivors if effect in _KEEPING else after, present)
     if effect is LossClass.MOVES and not started and runs >= wants:
         effect = LossClass.HOLDS
     return Classified(
         effect,
         wants > 0 and not runs,
-        wants > 0 and not running(spec, survivors),
+        wants > 0 and not running(spec, survivors, present),
         max(0, wants - runs),
-        started if effect in _STARTING else (),
+        tuple(started) if effect in _STARTING else (),
     )
 
 
@@ -220,7 +249,7 @@ def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Target
         return LossClass.NOT_JUDGED
     if found.is_held:
         return LossClass.HELD
-    if not found.is_decided and running(spec, found.before) > running(spec, survivors):
+    if not found.is_decided and starts(spec, survivors, found.before):
         return LossClass.FROZEN
     if survivors and not found.after and found.failed_by is FailedBy.FIT:
         return LossClass.CLEARED

@@ -15,7 +15,7 @@ from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
-from karmada_advisor.whatif.survive.classify import Evicted, Targets
+from karmada_advisor.whatif.survive.classify import NO_EXCEPTIONS, Evicted, PresentOn, Targets
 from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked
 from karmada_advisor.whatif.survive.loss_decision import (
     LossDecision,
@@ -50,6 +50,7 @@ class LossDecisions(Struct, dict=True):
         purge_mode: Of ``spec.failover.cluster``, or of the fleet.
         shared: What is known about equal questions, of all bindings.
         taints: Of lost clusters.
+        present: What is known to run of it.
     """
 
     side: PlanSide
@@ -58,6 +59,7 @@ class LossDecisions(Struct, dict=True):
     purge_mode: str
     shared: SharedDecisions
     taints: LossTaints = NO_POLICIES
+    present: PresentOn = NO_EXCEPTIONS
 
     @property
     def is_judged(self) -> bool:
@@ -136,6 +138,7 @@ class LossDecisions(Struct, dict=True):
             is_held=is_held,
             message="" if self.is_judged or self.hold is None else self.hold.text,
             is_judged=self.is_judged,
+            present=self.present,
         )
 
     def made(self, left: LeftBehind, found: LossDecision, loss: Loss) -> Evicted:
@@ -149,6 +152,7 @@ class LossDecisions(Struct, dict=True):
             and loss is not Loss.DELETED
             and self.purge_mode in _PURGED
             and not self._is_healthy_on(found.after),
+            present=self.present,
         )
 
     def _is_healthy_on(self, targets: Targets) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 from karmada_advisor.whatif.plan.decide import PlanSide, grouped, no_progress
 from karmada_advisor.whatif.plan.load import FreeCapacity, Starting, requests
 from karmada_advisor.whatif.survive.classify import (
+    NO_EXCEPTIONS,
     LossClass,
     LossTally,
     Pair,
@@ -187,7 +188,8 @@ class Losses:
         decisions = self.asked.get(place)
         if decisions is None:
             hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
-            decisions = LossDecisions(self.side, binding, hold, purge, shared, inputs.taints)
+            present = inputs.present.get(binding.key, NO_EXCEPTIONS)
+            decisions = LossDecisions(self.side, binding, hold, purge, shared, inputs.taints, present)
             if not decisions.binding.spec.clusters:
                 self.emptied += 1
                 return

@@ -25,6 +25,7 @@ from karmada_advisor.state.stored import mapping, mappings
 from karmada_advisor.whatif.plan.decide import Progress, no_progress
 from karmada_advisor.whatif.plan.deletions import NO_EXECUTE, applied_placement
 from karmada_advisor.whatif.plan.holds import HoldOf, nothing_holds
+from karmada_advisor.whatif.survive.classify import PresentOn
 from karmada_advisor.whatif.survive.domains import FailureDomain
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask
 from karmada_scheduler.api.cluster import READY, Cluster
@@ -214,6 +215,7 @@ class LossInputs(Struct, frozen=True):
         purge_modes: ``spec.failover.cluster.purgeMode`` of the bindings that have one.
         purge_mode: Of the others; "" for Karmada's default.
         taints: Of lost clusters.
+        present: What is known to run of each binding; of those that are left out, all that is assigned.
         progress: Called with the number of bindings that are done, and their total.
         is_over: Whether to end with the domains that are done.
         snapshot: The same clusters; None to make one. Of a sequence with a log of changes, caches stay hot.
@@ -228,6 +230,7 @@ class LossInputs(Struct, frozen=True):
     purge_modes: Mapping[BindingKey, str] = field(default_factory=dict)
     purge_mode: str = ""
     taints: LossTaints = NO_POLICIES
+    present: Mapping[BindingKey, PresentOn] = field(default_factory=dict)
     progress: Progress = no_progress
     is_over: Callable[[], bool] = never
     snapshot: Snapshot | None = None

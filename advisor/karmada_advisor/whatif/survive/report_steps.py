@@ -11,6 +11,7 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.fleet_rules import (
     SHOWN,
     as_manifests,
@@ -24,6 +25,7 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import failing
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.present import present_on
 from karmada_advisor.whatif.survive.question import (
     SurviveQuestion,
     check_baseline,
@@ -34,7 +36,7 @@ from karmada_advisor.whatif.survive.question import (
     with_policies,
 )
 from karmada_advisor.whatif.survive.report import survival_report
-from karmada_advisor.whatif.survive.summary import notes_of_same
+from karmada_advisor.whatif.survive.summary import notes_of_present, notes_of_same
 from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:  # the search for edits, which most reports do without
@@ -71,7 +73,6 @@ def report_steps(
     taints = taints_of(question.settings, taint_policies, fleet)
     settings = with_policies(question.settings, taint_policies, taints)
     same = joined_twice(fleet.manifests[each.name] for each in fleet.clusters)
-    more_notes = (*more_notes, *notes_of_same(same))
     every = failure_domains(
         fleet.clusters, question.kinds, spanning_is_lost=question.spanning_is_lost, same=same
     )
@@ -80,11 +81,15 @@ def report_steps(
     if not domains.domains:
         kinds = ", ".join(question.kinds)
         raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
-    digests = []
+    digests, present = [], {}
+    closed = {each.name: state for each in fleet.clusters if (state := out_of_service(each))}
     for each in fleet.bindings:  # each is read from what is kept of it, which takes time
-        digests.append(binding_digest(fleet.manifests[each.key]))
+        manifest = fleet.manifests[each.key]
+        digests.append(binding_digest(manifest))
+        present[each.key] = present_on(each, manifest, fleet, closed)
         if len(digests) % _DIGESTS_AT_ONCE == 0:
             yield
+    more_notes = (*more_notes, *notes_of_same(same), *notes_of_present(closed, present))
     with fleet_rules(
         fleet, question.rules, expected=question.expected, again="survive", bindings=digests
     ) as found:
@@ -99,6 +104,7 @@ def report_steps(
                 purge_modes=purge_modes(fleet),
                 purge_mode=settings.purge_mode,
                 taints=taints,
+                present=present,
                 progress=progress or progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )

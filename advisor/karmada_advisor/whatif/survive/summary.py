@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.whatif.survive.classify import PresentOn
 from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomains, kind_order
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import DomainLoss, LossSettings, SurvivalTotals
@@ -128,6 +129,20 @@ def notes_of_same(same: Mapping[str, frozenset[str]]) -> Iterator[str]:
     """Yield which Clusters are one member cluster."""
     for names in dict.fromkeys(same.values()):
         yield f"{' and '.join(sorted(names))} are one cluster that joined twice (same spec.id or apiEndpoint), lost together"
+
+
+def notes_of_present(
+    out_of_service: Mapping[str, str], present: Mapping[BindingKey, PresentOn]
+) -> Iterator[str]:
+    """Yield where nothing starts, and of which bindings less runs than is assigned, or is not dispatched."""
+    found = [f"{name} is {state}" for name, state in out_of_service.items()]
+    found += [
+        f"{key} runs less than is assigned, or its dispatching is suspended"
+        for key, exceptions in present.items()
+        if exceptions.keys() - out_of_service.keys()
+    ]
+    if found:
+        yield f"only what runs, or can start, counts: {_some(found)}"
 
 
 def notes_of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
