@@ -19,10 +19,9 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core import schedule
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.runtime import filtering, framework, keyed_results
 from karmada_scheduler.framework.runtime.binding_points import BindingPoints
 from karmada_scheduler.framework.runtime.extenders import ExtenderError, ExtenderFilterResult
-from karmada_scheduler.framework.runtime.filtering import FilterRunner
-from karmada_scheduler.framework.scheduling_points import FilterContext
 from tools.simulation.planted_bugs import Patches, PlantedBug, plants
 
 BREADTH_BUGS: Final[list[PlantedBug]] = []
@@ -66,15 +65,16 @@ def _failed_extender_refuses_nothing() -> Patches:
 
 @_bug("a failed filter refuses the cluster", "no harm", found_by=("24", "plugins"))
 def _failed_filter_refuses() -> Patches:
-    original = FilterRunner.__call__
+    original = filtering.run_filters
 
-    def call(self: FilterRunner, context: FilterContext) -> Result:
+    def run(filters: Any, caller: Any, cycle: Cycle, clusters: Sequence[Cluster], *skipped: Any) -> Any:
         try:
-            return original(self, context)
+            return original(filters, caller, cycle, clusters, *skipped)
         except Exception as error:  # noqa: BLE001
-            return Result.unschedulable(str(type(error)))
+            return [], {cluster.name: Result.unschedulable(str(type(error))) for cluster in clusters}
 
-    yield FilterRunner, "__call__", call
+    yield framework, "run_filters", run
+    yield keyed_results, "run_filters", run
 
 
 async def _do_nothing(*_: Any) -> None:

@@ -120,13 +120,13 @@ class FastHistogram(Generic[Key]):
         self.bounds: Final = tuple(buckets)
         self._cells: dict[Key, list[float]] = {}
 
-    def observe(self, key: Key, seconds: float) -> None:
-        """Count one duration."""
+    def observe(self, key: Key, seconds: float, count: int = 1) -> None:
+        """Count a duration, or several with their mean."""
         cells = self._cells.get(key)
         if cells is None:
             cells = self._cells[key] = [0.0] * (len(self.bounds) + 2)
-        cells[bisect_left(self.bounds, seconds)] += 1
-        cells[-1] += seconds
+        cells[bisect_left(self.bounds, seconds)] += count
+        cells[-1] += count * seconds
 
     def items(self) -> Iterator[tuple[Key, Sequence[float], float]]:
         """Yield each key with its observations per bucket, the unbounded one last, and the sum of seconds."""

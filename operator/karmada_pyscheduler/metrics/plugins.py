@@ -94,13 +94,13 @@ class PluginMetrics:
         """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
         expose_each(self._guarded, counts)
 
-    def extension_point(self, point: str, code: ResultCode, seconds: float, /) -> None:
-        """Count a run of all plugins of an extension point."""
-        self.extension_point_duration.observe((point, code), seconds)
+    def extension_point(self, point: str, code: ResultCode, seconds: float, count: int = 1, /) -> None:
+        """Count runs of all plugins of an extension point."""
+        self.extension_point_duration.observe((point, code), seconds, count)
 
-    def plugin(self, plugin: str, point: str, code: ResultCode, seconds: float, /) -> None:
-        """Count a run of one plugin."""
-        self.duration.observe((plugin, point, code), seconds)
+    def plugin(self, plugin: str, point: str, code: ResultCode, seconds: float, count: int = 1, /) -> None:
+        """Count runs of one plugin."""
+        self.duration.observe((plugin, point, code), seconds, count)
 
     def step(self, step: str, seconds: float, /) -> None:
         """Count one step of the algorithm."""

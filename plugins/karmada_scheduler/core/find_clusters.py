@@ -1,7 +1,8 @@
 """The clusters that can take a binding: PreFilter, Filter, and the extenders' filter.
 
-Filter results are cached for bindings that are not on a cluster (``framework.runtime.filter_cache``). Then
-only the clusters that a binding is on, or is evicted from, are filtered for that binding.
+Results of filters with a key are cached for bindings that are not on a cluster (``framework.runtime.filter_cache``). Then
+only the clusters that a binding is on, or is evicted from, are filtered for that binding. Filters without a key are
+called for the clusters that pass these.
 
 Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThatFit.
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property, partial
+from operator import attrgetter
 from typing import TypeVar
 
 from karmada_scheduler.api.cluster import Cluster
@@ -54,9 +56,9 @@ class LazyMapping(Mapping[str, Value]):
 
 
 class FilteredClusters(Struct, frozen=True):
-    """The clusters that can take a binding: as a list, or by cached results except for the clusters it is on or evicted from.
+    """The clusters that can take a binding: as a list, or by cached results except for some clusters.
 
-    There are no cached results in a profile with PreFilter plugins, so none has skipped or rejected a cluster then.
+    These are the clusters that the binding is on or evicted from, and those that PreFilter or a filter without a key refuses.
 
     Attributes:
         feasible: Those that pass, in the order of names; with cached results, those of ``filtered``.
@@ -64,7 +66,8 @@ class FilteredClusters(Struct, frozen=True):
         skipped: The plugins whose PreFilter returned Skip.
         rejected_by_pre_filter: The names of the clusters that PreFilter plugins rejected.
         results: Cached results for bindings that are on no cluster; None if ``feasible`` has all that pass.
-        score_key: With cached results: the key of the scores of all clusters that the binding is not on.
+        score_key: With cached results: the key of the scores of all clusters that the binding is not on, by the plugins
+            with keys.
         filtered: With cached results: the names of the clusters for which they do not hold.
     """
 
@@ -91,14 +94,13 @@ async def find_clusters_that_fit(cycle: Cycle, inputs: DecisionInputs) -> Filter
     Raises:
         SchedulingError: A plugin or an extender failed.
     """
-    results = inputs.framework.keyed.filter_results(cycle)
-    return await _filtered(cycle, inputs) if results is None else _with_cached(cycle, results, inputs)
-
-
-async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     framework = inputs.framework
-    clusters: Sequence[Cluster] = cycle.snapshot.not_terminating
-    clusters, refused, skipped = await framework.pre_filter.run(cycle, clusters, inputs.in_flight)
+    results = framework.keyed.filter_results(cycle)
+    clusters, refused, skipped = await framework.pre_filter.run(
+        cycle, cycle.snapshot.not_terminating, inputs.in_flight
+    )
+    if results is not None:
+        return _with_cached(cycle, results, inputs, refused, skipped)
     rejected_by_pre_filter = frozenset(refused)
     feasible, filtered_out = framework.run_filter(cycle, clusters, skipped)
     refused.update(filtered_out)
@@ -108,25 +110,53 @@ async def _filtered(cycle: Cycle, inputs: DecisionInputs) -> FilteredClusters:
     return FilteredClusters(feasible, Diagnosis(refused), skipped, rejected_by_pre_filter)
 
 
-def _with_cached(cycle: Cycle, results: FilterResults, inputs: DecisionInputs) -> FilteredClusters:
-    """Filter the clusters that the binding is on or evicted from; the results for the others are cached."""
+def _with_cached(
+    cycle: Cycle,
+    results: FilterResults,
+    inputs: DecisionInputs,
+    rejected: Mapping[str, Result],
+    skipped: frozenset[str],
+) -> FilteredClusters:
+    """Filter the clusters that the binding is on or evicted from, and the others by filters without a key.
+
+    Args:
+        cycle: The attempt.
+        results: Of the filters with keys, for the other clusters.
+        inputs: The inputs of the decision.
+        rejected: What PreFilter has refused, by cluster.
+        skipped: The plugins whose PreFilter returned Skip.
+    """
+    keyed = inputs.framework.keyed
     names = cycle.current_clusters | cycle.evicted
     feasible: list[Cluster] = []
-    refused = results.refused
+    filtered_out: dict[str, Result] = {}
     if names:
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
-        feasible, filtered_out = inputs.framework.keyed.filter_current(cycle, known, results)
-        refused = _replaced(refused, names, filtered_out)
-    diagnosis = Diagnosis(refused)
-    score_key = (
-        inputs.framework.keyed.score_key(cycle) if inputs.can_use_cached_order(cycle.binding.spec) else None
-    )
-    if score_key is not None:
-        return FilteredClusters(feasible, diagnosis, results=results, score_key=score_key, filtered=names)
+        feasible, filtered_out = keyed.filter_current(cycle, known, results)
+    by_pre_filter = frozenset(rejected)
+    if keyed.own_filters or rejected:
+        passing = [each for each in merged_clusters(results, names, feasible) if each.name not in rejected]
+        refused_again = {**rejected, **keyed.run_own_filters(cycle, passing, skipped)[1]}
+        feasible = [cluster for cluster in feasible if cluster.name not in refused_again]
+        filtered_out |= refused_again
+        names |= refused_again.keys()
+    diagnosis = Diagnosis(_replaced(results.refused, names, filtered_out))
+    # An explanation needs all scores of a plugin together.
+    is_cached = inputs.can_use_cached_order(cycle.binding.spec) and not (cycle.kept and keyed.own_scores)
+    score_key = keyed.score_key(cycle) if is_cached else None
+    if score_key is None:
+        return FilteredClusters(merged_clusters(results, names, feasible), diagnosis, skipped, by_pre_filter)
+    return FilteredClusters(feasible, diagnosis, skipped, by_pre_filter, results, score_key, names)
+
+
+def merged_clusters(
+    results: FilterResults, names: frozenset[str], feasible: Sequence[Cluster]
+) -> Sequence[Cluster]:
+    """Return the clusters of cached results but some, and others, in the order of names."""
     if not names:
-        return FilteredClusters(results.feasible, diagnosis)
+        return results.feasible
     others = (cluster for cluster in results.feasible if cluster.name not in names)
-    return FilteredClusters(sorted((*others, *feasible), key=lambda cluster: cluster.name), diagnosis)
+    return sorted((*others, *feasible), key=attrgetter("name"))
 
 
 def _replaced(

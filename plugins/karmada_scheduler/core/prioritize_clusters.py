@@ -2,31 +2,34 @@
 
 Where filter results, scores and available replicas are cached, the order of the clusters is cached as well
 (``core.ordering.cache``). Then only the clusters that a binding is on, or is evicted from, are scored for that
-binding, and they override their entries in the cached order.
+binding, and they override their entries in the cached order. Scores of plugins without a key are added for one binding.
 
 Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeClusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from operator import attrgetter
+from typing import Final, NamedTuple
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.available_replicas import available_replicas, counts, least_by_row
 from karmada_scheduler.core.cluster_groups import preferred_first, tier_of
 from karmada_scheduler.core.decision_inputs import DecisionInputs
-from karmada_scheduler.core.find_clusters import FilteredClusters, LazyMapping
+from karmada_scheduler.core.find_clusters import FilteredClusters, LazyMapping, merged_clusters
 from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.plugin_call import PointTimer
 from karmada_scheduler.structs import Struct
 
 Scores = Mapping[str, Sequence[int]]
@@ -36,19 +39,34 @@ _NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
 class ScoredClusters(Struct, frozen=True):
-    """Clusters with their scores for one binding, and the cached order of all others if there is one.
+    """Clusters with their scores for one binding, and the order of all others if it is made from cached columns.
 
     Attributes:
         clusters: The clusters; with an order, those of ``filtered`` that are feasible.
         scores: The scores of ``clusters``.
         order: All clusters, as for a binding that is on none of them; None if ``clusters`` are all that are feasible.
         filtered: The names of the clusters for which ``order`` does not hold.
+        own: With an order: the scores of all feasible clusters by plugins without a key.
     """
 
     clusters: Sequence[Cluster]
     scores: Scores
     order: SharedOrder | None = None
     filtered: frozenset[str] = frozenset()
+    own: OwnScores | None = None
+
+
+class OwnScores(NamedTuple):
+    """Scores times weight of all feasible clusters, in the order of names, by plugins without a key."""
+
+    clusters: Sequence[Cluster]
+    scores: Scores
+
+    def of(self, clusters: Iterable[Cluster]) -> Scores:
+        """Return the scores of some of these clusters."""
+        rows = {cluster.name: row for row, cluster in enumerate(self.clusters)}
+        chosen = [rows[cluster.name] for cluster in clusters]
+        return {name: [scores[row] for row in chosen] for name, scores in self.scores.items()}
 
 
 async def prioritize_clusters(
@@ -59,14 +77,34 @@ async def prioritize_clusters(
     Raises:
         SchedulingError: A plugin or an extender failed.
     """
+    with PointTimer(Point.SCORE, inputs.framework.caller.observer):
+        return await _scored(cycle, found, inputs)
+
+
+async def _scored(cycle: Cycle, found: FilteredClusters, inputs: DecisionInputs) -> ScoredClusters:
     framework = inputs.framework
-    scores = await framework.run_score(cycle, found.feasible)
-    if framework.extenders:
-        scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
     if found.results is None:
+        scores = await framework.run_score(cycle, found.feasible)
+        if framework.extenders:
+            scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
         return ScoredClusters(found.feasible, scores)
     order = _shared_order(cycle, found.results, found.score_key, inputs)
-    return ScoredClusters(found.feasible, scores, order, found.filtered)
+    own = None
+    if framework.keyed.own_scores or framework.plugins.pre_score:
+        clusters = merged_clusters(found.results, found.filtered, found.feasible)
+        own = OwnScores(clusters, await framework.run_score(cycle, clusters, framework.keyed.keyed_scores))
+        order = order.with_scores(_by_row(order, clusters, _totals(own.scores, len(clusters))))
+    return ScoredClusters(
+        found.feasible, _scores_of(framework, cycle, own, found.feasible), order, found.filtered, own
+    )
+
+
+def _by_row(order: SharedOrder, clusters: Sequence[Cluster], totals: Sequence[int]) -> Sequence[int]:
+    """Return the totals of clusters by the rows of an order; 0 for the others."""
+    if clusters is order.feasible.clusters:
+        return totals
+    by_name = {cluster.name: total for cluster, total in zip(clusters, totals, strict=True)}
+    return [by_name.get(cluster.name, 0) for cluster in order.feasible.clusters]
 
 
 async def candidates_of(cycle: Cycle, scored: ScoredClusters, inputs: DecisionInputs) -> CandidateList:
@@ -94,11 +132,11 @@ def scores_of(
     if scored.order is None:
         return scored.scores
 
-    def score() -> Scores:
-        clusters = sorted((each.cluster for each in candidates), key=lambda cluster: cluster.name)
-        return framework.scoring.run(cycle, clusters)
+    def read() -> Scores:
+        clusters = sorted((candidate.cluster for candidate in candidates), key=attrgetter("name"))
+        return _scores_of(framework, cycle, scored.own, clusters)
 
-    return LazyMapping(score)
+    return LazyMapping(read)
 
 
 def _shared_order(
@@ -124,7 +162,8 @@ def _shared_order(
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
     """Return tier and score of clusters, for bindings that are not on them."""
     unplaced = cycle.unplaced
-    totals = _totals(framework.scoring.run(unplaced, clusters), len(clusters))
+    scores = framework.scoring.run(unplaced, clusters, framework.keyed.own_scores)
+    totals = _totals(scores, len(clusters))
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
 
@@ -164,3 +203,14 @@ async def _candidates(
         available = free + assigned.get(cluster.name, 0)
         candidates.append(Candidate(cluster, score, tier_of(cycle, cluster), available, free))
     return candidates
+
+
+def _scores_of(
+    framework: Framework, cycle: Cycle, own: OwnScores | None, clusters: Sequence[Cluster]
+) -> Scores:
+    """Return the scores of clusters by all plugins."""
+    scores: Scores = framework.scoring.run(cycle, clusters, framework.keyed.own_scores)
+    if own is None:
+        return scores
+    every = {**scores, **own.of(clusters)}
+    return {plugin.name: every[plugin.name] for plugin in framework.plugins.score if plugin.name in every}

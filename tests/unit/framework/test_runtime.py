@@ -214,13 +214,13 @@ class Counts:
         self.plugins: Counter[tuple[str, str, str]] = Counter()
         self.steps: Counter[str] = Counter()
 
-    def extension_point(self, point: str, code: Code, seconds: float, /) -> None:
+    def extension_point(self, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
         assert 0 <= seconds < 60
-        self.points[point, code.value] += 1
+        self.points[point, code.value] += count
 
-    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None:
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
         assert 0 <= seconds < 60
-        self.plugins[plugin, point, code.value] += 1
+        self.plugins[plugin, point, code.value] += count
 
     def step(self, step: str, seconds: float, /) -> None:
         assert 0 <= seconds < 60

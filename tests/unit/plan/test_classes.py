@@ -11,6 +11,7 @@ from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.model import ClaimChange, Effect
+from karmada_advisor.whatif.plan.objects import PlanObjects
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.plan.asking import effects, gate, only, placement, plan_of, rules

@@ -89,9 +89,7 @@ def _feasible(
 ) -> FeasibleClusters:
     numbers: dict[str, int] = {}
     regions = [numbers.setdefault(cluster.region, len(numbers)) for cluster in clusters]
-    different = sorted(set(tier_scores), key=lambda each: (each[0], -each[1]))
-    rank_of = {tier_score: rank for rank, tier_score in enumerate(different)}
-    ranks = columns.column([rank_of[each] for each in tier_scores]) if len(different) > 1 else None
+    ranks = columns.ranks(tier_scores)
     return FeasibleClusters(clusters, rows, tier_scores, ranks, list(numbers), columns.column(regions))
 
 

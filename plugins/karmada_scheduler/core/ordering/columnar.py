@@ -20,7 +20,7 @@ from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, Region
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, replace
 
 _FIRST_BATCH: Final = 8
 """Candidates that an iteration creates one by one; later ones are created in batches."""
@@ -219,6 +219,17 @@ class SharedOrder(LazyCandidateList):
         super().__init__(feasible, available, order)
         self.selections: Final = selections
         self.scored_regions: Final[LRUCache[Mapping[str, Region]]] = LRUCache(size_of=len)
+
+    def with_scores(self, more: Sequence[int]) -> SharedOrder:
+        """Return these clusters in the order of preference with more score in each row, for one binding."""
+        feasible = self.feasible
+        tier_scores = [
+            (tier, score + own) for (tier, score), own in zip(feasible.tier_scores, more, strict=True)
+        ]
+        ranks = columns.ranks(tier_scores)
+        scored = replace(feasible, tier_scores=tier_scores, ranks=ranks)
+        order = columns.preferred_first(ranks, self.available)
+        return SharedOrder(scored, self.available, order, LRUCache())
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
         """Return the regions with their scores; see the base class."""

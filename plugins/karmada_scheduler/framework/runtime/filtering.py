@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, NoReturn
 
@@ -13,7 +15,7 @@ from karmada_scheduler.framework.cycle import Cycle, InFlight
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.framework.runtime.plugin_call import Observer, PluginCaller
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.validation import accepted, cluster_names, unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     FilterContext,
@@ -34,124 +36,100 @@ def run_filters(
     clusters: Sequence[Cluster],
     skipped: frozenset[str] = frozenset(),
 ) -> tuple[list[Cluster], dict[str, Result]]:
-    """Run filters for each cluster, until one refuses it; see ``Framework.run_filter``."""
-    if skipped:
-        filters = [plugin for plugin in filters if plugin.name not in skipped]
-    feasible: list[Cluster] = []
+    """Run filters for all clusters; see ``Framework.run_filter``.
+
+    Each plugin is called for the clusters that those before it let pass. All have one timeout together.
+    """
+    run = _FilterRun(caller)
+    contexts = [_context(FilterContext, (cycle, cluster)) for cluster in clusters]
     refused: dict[str, Result] = {}
-    run = FilterRunner(filters, caller)
+    start = time.perf_counter()
     try:
         with caller.timeout:
-            for cluster in clusters:
-                result = run(FilterContext(cycle, cluster))
-                if result is SUCCESS:
-                    feasible.append(cluster)
-                else:
-                    refused[cluster.name] = result
+            for plugin in filters:
+                if contexts and plugin.name not in skipped and (found := run(plugin, contexts)):
+                    refused |= found
+                    contexts = [each for each in contexts if each.cluster.name not in found]
     except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
         run.raise_plugin_error(error, cycle)
+    run.observe((), len(clusters), refused, start)
     run.record_success()
-    return feasible, refused
+    if not refused:
+        return list(clusters), {}
+    feasible = [context.cluster for context in contexts]
+    return feasible, {each.name: refused[each.name] for each in clusters if each.name in refused}
 
 
-class FilterRunner:
-    """Runs the filters of one attempt; the caller has one timeout for all clusters.
+class _FilterRun:
+    """Calls filters one after the other, and knows which one was running when an exception was raised."""
 
-    The caller must call ``raise_plugin_error`` with the exception of a call, or ``record_success`` at the end.
-    """
-
-    def __init__(self, filters: Sequence[FilterPlugin], caller: PluginCaller) -> None:
-        self._filters = filters
+    def __init__(self, caller: PluginCaller) -> None:
         self._caller = caller
-        self._observer = caller.observer
-        self._running: FilterPlugin | None = None
-        self._cluster = ""
         self._since = caller.openings
-        self._admitted: list[FilterPlugin] | None = [] if caller.has_open_breakers else None
-        self._shorter = (
-            {id(each): caller.timeout_of(each, adds_up=True) for each in filters}
-            if caller.has_shorter_timeouts
-            else None
-        )
-        self._last_refusal: tuple[FilterPlugin, object, Result] | None = None
+        self._admitted: list[FilterPlugin] = []
+        self._running: FilterPlugin | None = None
+        self._context: FilterContext | None = None
+
+    def __call__(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
+        """Return the refusals of a plugin by cluster."""
+        self._running, self._context = plugin, contexts[0]
+        if self._caller.has_open_breakers:
+            self._caller.admit(plugin, Point.FILTER)
+            self._admitted.append(plugin)
+        filter_, begin, found = plugin.filter, time.perf_counter(), dict[str, Result]()
+        last: object = SUCCESS
+        with self._caller.timeout_of(plugin) if self._caller.has_shorter_timeouts else _NO_TIMEOUT:
+            try:
+                for context in contexts:
+                    answer = filter_(context)
+                    if answer is SUCCESS:
+                        continue
+                    # Plugins mostly return the same object again.
+                    if answer is not last or type(answer.reasons) is not tuple:
+                        last, result = answer, accepted(plugin, Point.FILTER, answer)
+                    if not result.is_success:
+                        found[context.cluster.name] = result
+            finally:
+                self._context = context
+        self.observe((plugin.name,), len(contexts), found, begin)
+        return found
+
+    def observe(
+        self, plugin: tuple[str, ...], count: int, refused: Mapping[str, Result], begin: float
+    ) -> None:
+        """Report each call of a plugin, or of all, with the mean duration of all calls, by result."""
+        observer = self._caller.observer
+        if observer is None or not count:
+            return
+        seconds = (time.perf_counter() - begin) / count
+        codes = Counter(result.code for result in refused.values())
+        codes[Code.SUCCESS] = count - len(refused)
+        observe: Callable[..., None] = observer.plugin if plugin else observer.extension_point
+        for code, number in codes.items():
+            if number:
+                observe(*plugin, Point.FILTER.label, code, seconds, number)
 
     def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:
         """Raise PluginError of the plugin that was running for the binding of a cycle."""
-        plugin = self._running
-        if plugin is not None and self._observer is not None:
-            self._observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
+        plugin, observer = self._running, self._caller.observer
+        if plugin is not None and observer is not None:
+            observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
         if isinstance(error, PluginError):
             raise error
+        cluster = "" if self._context is None else self._context.cluster.name
         self._caller.raise_plugin_error(
-            plugin, Point.FILTER, error, since=self._since, cluster=self._cluster, context=cycle
+            plugin, Point.FILTER, error, since=self._since, cluster=cluster, context=cycle
         )
 
     def record_success(self) -> None:
         """Record for the circuit breakers that all calls ended in time."""
-        for plugin in self._admitted or ():
+        for plugin in self._admitted:
             self._caller.record_success(plugin, Point.FILTER, since=self._since)
 
-    def __call__(self, context: FilterContext) -> Result:
-        if self._observer is not None:
-            return self._run_observed(context, self._observer)
-        self._cluster = context.cluster.name
-        for plugin in self._filters:
-            self._running = plugin
-            if self._admitted is not None:
-                self._admit(plugin, self._admitted)
-            result = plugin.filter(context) if self._shorter is None else self._limited(plugin, context)
-            if result is not SUCCESS:
-                result = self._validated(plugin, result)
-                if result is not SUCCESS:
-                    return result
-        return SUCCESS
 
-    def _run_observed(self, context: FilterContext, observer: Observer) -> Result:
-        self._cluster = context.cluster.name
-        result, start = SUCCESS, time.perf_counter()
-        begin = start
-        for plugin in self._filters:
-            self._running = plugin
-            if self._admitted is not None:
-                self._admit(plugin, self._admitted)
-            answer = plugin.filter(context) if self._shorter is None else self._limited(plugin, context)
-            result = self._validated(plugin, answer)
-            end = time.perf_counter()
-            observer.plugin(plugin.name, "Filter", result.code, end - begin)
-            begin = end
-            if result is not SUCCESS:
-                break
-        observer.extension_point("Filter", result.code, begin - start)
-        return result
-
-    def _admit(self, plugin: FilterPlugin, admitted: list[FilterPlugin]) -> None:
-        """Check the circuit breaker of a plugin once for all clusters."""
-        if not any(each is plugin for each in admitted):
-            self._caller.admit(plugin, Point.FILTER)
-            admitted.append(plugin)
-
-    def _limited(self, plugin: FilterPlugin, context: FilterContext) -> Result:
-        """Call a plugin with its own timeout, for all clusters together."""
-        assert self._shorter is not None  # the caller has checked it
-        with self._shorter[id(plugin)]:
-            return plugin.filter(context)
-
-    def _validated(self, plugin: FilterPlugin, answer: object) -> Result:
-        """Return SUCCESS or a refusal; the last one is cached, as plugins mostly return the same object again."""
-        if answer is SUCCESS:
-            return SUCCESS
-        cached = self._last_refusal
-        if cached is not None and cached[1] is answer and cached[0] is plugin:
-            return cached[2]
-        result = _refusal(plugin, answer)
-        if isinstance(answer, Result) and type(answer.reasons) is tuple:  # immutable
-            self._last_refusal = plugin, answer, result
-        return result
-
-
-def _refusal(plugin: FilterPlugin, answer: object) -> Result:
-    result = accepted(plugin, Point.FILTER, answer)
-    return SUCCESS if result.is_success else result
+_context: Final = tuple.__new__
+"""Makes a named tuple in half the time of its class."""
+_NO_TIMEOUT: Final = contextlib.nullcontext()
 
 
 _ADD_BINDING, _REMOVE_BINDING = PRE_FILTER_EXTENSIONS

@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 import logging
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -151,8 +152,10 @@ class Framework:
                 return False
         return False
 
-    async def run_score(self, cycle: Cycle, clusters: Sequence[Cluster]) -> dict[str, list[int]]:
-        """Run PreScore and Score for the clusters that passed the filters.
+    async def run_score(
+        self, cycle: Cycle, clusters: Sequence[Cluster], left_out: AbstractSet[str] = frozenset()
+    ) -> dict[str, list[int]]:
+        """Run PreScore and Score for the clusters that passed the filters; ``left_out`` are plugins not to run.
 
         Returns:
             The final scores times weight by plugin name, one per cluster in the given order.
@@ -160,7 +163,7 @@ class Framework:
         Raises:
             PluginError: A plugin failed; the text is upstream's.
         """
-        skipped: set[str] = set()
+        skipped = set(left_out)
         context = PreScoreContext(cycle, clusters)
         for plugin in self.plugins.pre_score:
             answer = await self.caller.call_async(plugin, Point.PRE_SCORE, plugin.pre_score, context)

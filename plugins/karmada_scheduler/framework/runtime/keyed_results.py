@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
+from itertools import takewhile
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
@@ -121,29 +122,49 @@ KeyFunctions = Sequence[tuple[Plugin, Callable[[Cycle], Hashable]]]
 
 
 class KeyedResults:
-    """The results of a profile's plugins with ``filter_key`` and ``score_key``."""
+    """The results of a profile's plugins with ``filter_key`` and ``score_key``, and calls of the others.
+
+    The filters before the first one without a key are cached; the others are called for the clusters that these let
+    pass. A plugin whose PreFilter or PreScore runs, or that normalizes scores, counts as one without a key.
+
+    Attributes:
+        own_filters: The names of the Filter plugins that are called at each decision.
+        own_scores: The names of the Score plugins that are called at each decision.
+        keyed_scores: The names of the others.
+    """
 
     def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, *, has_extenders: bool) -> None:
         """Take the plugins of a profile, and what calls them; with extenders nothing is cached."""
         self._caller: Final = caller
-        self._run_filters: Final = partial(run_filters, plugins.filter, caller)
+        stateful = {plugin.name for plugin in (*plugins.pre_filter, *plugins.pre_score)}
+        keyed = list(
+            takewhile(lambda each: hasattr(each, "filter_key") and each.name not in stateful, plugins.filter)
+        )
+        own = plugins.filter[len(keyed) :]
+        scored = [
+            plugin
+            for plugin in plugins.score
+            if hasattr(plugin, "score_key") and plugin.name not in stateful
+            if not isinstance(plugin, NormalizeScorePlugin)
+        ]
+        self.own_filters: Final = frozenset(each.name for each in own)
+        self.keyed_scores: Final = frozenset(each.name for each in scored)
+        self.own_scores: Final = frozenset(each.name for each in plugins.score) - self.keyed_scores
+        self._run_filters: Final = partial(run_filters, keyed, caller)
+        self.run_own_filters: Final = partial(run_filters, own, caller)
         self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
         self._similar = SimilarFilters()
-        self._filter_names = tuple(each.name for each in plugins.filter)
-        normalizes = any(isinstance(plugin, NormalizeScorePlugin) for plugin in plugins.score)
-        no_filter_keys = plugins.pre_filter or has_extenders
-        no_score_keys = plugins.pre_score or normalizes or has_extenders
-        self._filter_keys = None if no_filter_keys else _key_functions(plugins.filter, "filter_key")
-        self._score_keys = None if no_score_keys else _key_functions(plugins.score, "score_key")
-        self._keys_cover_current = all(
-            getattr(each, "filter_key_covers_current", False) for each in plugins.filter
-        )
+        self._filter_names = tuple(each.name for each in keyed)
+        is_cached = not has_extenders and (keyed or not own)
+        self._filter_keys = _key_functions(keyed, "filter_key") if is_cached else None
+        self._score_keys = _key_functions(scored, "score_key")
+        self._keys_cover_current = all(getattr(each, "filter_key_covers_current", False) for each in keyed)
 
     def filter_results(self, cycle: Cycle) -> FilterResults | None:
-        """Return the results of all filters for a binding like this one that is on no cluster.
+        """Return the results of the filters with keys, for a binding like this one that is on no cluster.
 
-        None if they cannot be cached: a Filter plugin has no ``filter_key`` for this binding, or the profile has
-        PreFilter plugins or extenders.
+        None if they cannot be cached: the first Filter plugin has no ``filter_key``, one returns None as the key of this
+        binding, or the profile has extenders.
 
         Raises:
             PluginError: A plugin failed.
@@ -221,9 +242,5 @@ class KeyedResults:
         return key
 
 
-def _key_functions(plugins: Sequence[Plugin], method: str) -> KeyFunctions | None:
-    """Return all plugins with a method of theirs, None if one does not have it."""
-    functions = [
-        (plugin, key_of) for plugin in plugins if (key_of := getattr(plugin, method, None)) is not None
-    ]
-    return functions if len(functions) == len(plugins) else None
+def _key_functions(plugins: Sequence[Plugin], method: str) -> KeyFunctions:
+    return [(plugin, getattr(plugin, method)) for plugin in plugins]

@@ -28,11 +28,11 @@ Answer = TypeVar("Answer")
 class Observer(Protocol):
     """Receives durations for upstream's histograms."""
 
-    def extension_point(self, point: str, code: Code, seconds: float, /) -> None:
-        """All plugins of a point ran: Filter once per cluster, Score once per attempt."""
+    def extension_point(self, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
+        """All plugins of a point ran so many times with a mean duration: Filter once per cluster, Score once per attempt."""
 
-    def plugin(self, plugin: str, point: str, code: Code, seconds: float, /) -> None:
-        """One plugin ran: Filter and Score once per cluster."""
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
+        """One plugin ran so many times with a mean duration: Filter and Score once per cluster."""
 
     def step(self, step: str, seconds: float, /) -> None:
         """One step of the algorithm (Filter, Score, Select, AssignReplicas) ended, well or not."""

@@ -12,7 +12,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import NORMALIZE_SCORE, Point
 from karmada_scheduler.framework.result import Code
-from karmada_scheduler.framework.runtime.plugin_call import PluginCaller, PointTimer, exception_text
+from karmada_scheduler.framework.runtime.plugin_call import PluginCaller, exception_text
 from karmada_scheduler.framework.runtime.timeouts import PluginTimeoutError
 from karmada_scheduler.framework.runtime.validation import shown
 from karmada_scheduler.framework.scheduling_points import (
@@ -57,13 +57,12 @@ class ScoreRunner:
             PluginError: A plugin raised (the text is upstream's), took too long, or scored outside 0 to 100.
         """
         scores: dict[str, list[int]] = {}
-        with PointTimer(Point.SCORE, self._observer):
-            for plugin in self._plugins:
-                if plugin.name in skipped:
-                    continue
-                own = self._with_timeout(plugin, cycle, clusters)
-                weight = self._weights.get(plugin.name, 1)
-                scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
+        for plugin in self._plugins:
+            if plugin.name in skipped:
+                continue
+            own = self._with_timeout(plugin, cycle, clusters)
+            weight = self._weights.get(plugin.name, 1)
+            scores[plugin.name] = own if weight == 1 else [score * weight for score in own]
         return scores
 
     def _with_timeout(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
@@ -119,17 +118,13 @@ class ScoreRunner:
 
     def _raw_scores(self, plugin: ScorePlugin, cycle: Cycle, clusters: Sequence[Cluster]) -> list[int]:
         scores: list[int] = []
-        start, observer = 0.0, self._observer
+        run, start = plugin.score, time.perf_counter()
         try:
             for cluster in clusters:
-                if observer is not None:
-                    start = time.perf_counter()
-                score = plugin.score(ScoreContext(cycle, cluster))
+                score = run(_context(ScoreContext, (cycle, cluster)))
                 if type(score) is not int:
                     _require_integer(score)
                 scores.append(score)
-                if observer is not None:
-                    observer.plugin(plugin.name, SCORE, Code.SUCCESS, time.perf_counter() - start)
         except self._passed_on:
             raise
         except _InvalidScoreError as error:
@@ -137,9 +132,19 @@ class ScoreRunner:
         except BaseException as problem:
             raise PluginError(f'plugin "{plugin.name}" failed with: {exception_text(problem)}') from problem
         finally:
-            if observer is not None and len(scores) < len(clusters):
-                observer.plugin(plugin.name, SCORE, Code.ERROR, time.perf_counter() - start)
+            if self._observer is not None and clusters:
+                is_done = len(scores) == len(clusters)
+                count = len(scores) + (not is_done)
+                seconds = (time.perf_counter() - start) / count
+                if scores:
+                    self._observer.plugin(plugin.name, SCORE, Code.SUCCESS, seconds, len(scores))
+                if not is_done:
+                    self._observer.plugin(plugin.name, SCORE, Code.ERROR, seconds)
         return scores
+
+
+_context: Final = tuple.__new__
+"""Makes a named tuple in half the time of its class."""
 
 
 def _require_integer(score: object) -> None:
