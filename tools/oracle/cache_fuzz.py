@@ -2,7 +2,8 @@
 
 Bindings share placements and requests, as bindings of one policy do. They are decided repeatedly while clusters change,
 join, leave and begin to be deleted, and while the bindings get their targets: once with filter results, scores and
-orders from caches, and once with an empty cache and an estimator that is called cluster by cluster.
+orders from caches, and once without caches and with an estimator that is called cluster by cluster. Half of the scenarios
+have plugins without keys (``own_plugins``).
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from karmada_scheduler.testing import framework
 from tools.oracle.generator.rng import Random
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.generator.values import T1
+from tools.oracle.own_plugins import OWN
 
 _SHARED = 3
 """Placements, requests and kinds in a scenario; few, so that most bindings find something in the caches."""
@@ -61,7 +63,8 @@ class ChangingScenario:
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        self.framework = framework(gates=self.gates, select=self.plugins)
+        own = [plugin for plugin in OWN if rng.chance(0.3)]
+        self.framework = framework(*own, gates=self.gates, select=self.plugins)
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.cached = self._algorithm([GeneralEstimator(self.gates)])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}
@@ -98,7 +101,7 @@ class ChangingScenario:
                 continue
             decision = run_sync(self.cached.decide(binding, snapshot, self.framework))
             uncached = self._algorithm([])
-            framework_ = Framework(self.framework.plugins)
+            framework_ = Framework(self.framework.plugins, caches_results=False)
             again = run_sync(uncached.decide(binding, snapshot, framework_, session=OneByOne(self.gates)))
             tally.decisions += 1
             if (shown := _shown(decision)) != (expected := _shown(again)):

@@ -131,9 +131,10 @@ class FilterPlugin(Plugin, Protocol):
 
         A plugin may have ``filter_key(cycle)``. It returns a hashable value that contains everything in the cycle on
         which the results depend, for clusters that the binding is neither on (``cycle.current_clusters``) nor being
-        evicted from (``cycle.evicted``); None if the results cannot be cached for this binding. If all Filter plugins of
-        a profile have it, they are called for such clusters once per key and version of the cluster. Results must not
-        depend on anything else that changes, such as the time. What the filter reads from ``cycle.workload`` belongs in
+        evicted from (``cycle.evicted``); None if the results cannot be cached for this binding. The Filter plugins of a
+        profile before the first one without it are called for such clusters once per key and version of the cluster;
+        the others are called at each decision, for the clusters that these let pass. A plugin with ``pre_filter``
+        counts as one without a key. Results must not depend on anything else that changes, such as the time. What the filter reads from ``cycle.workload`` belongs in
         the key. With ``filter_key_covers_current = True`` the key is also good for the other clusters: results then depend
         on it, on the cluster, and on whether the binding is on the cluster or evicted from it.
         """

@@ -205,6 +205,56 @@ def test_a_plugin_without_a_key_is_called_for_every_cluster() -> None:
         assert harness.plugin.taken() == (NAMES, NAMES)
 
 
+class Undeclared:
+    """A plugin without keys that records the clusters of its calls, and refuses m3."""
+
+    name = "Undeclared"
+
+    def __init__(self) -> None:
+        self.filtered: list[str] = []
+        self.scored: list[str] = []
+
+    def filter(self, context: FilterContext, /) -> Result:
+        self.filtered.append(context.cluster.name)
+        return Result.unschedulable("not here") if context.cluster.name == "m3" else SUCCESS
+
+    def score(self, context: ScoreContext, /) -> int:
+        self.scored.append(context.cluster.name)
+        return 100 if context.cluster.name == "m7" else 0
+
+
+def test_a_plugin_without_a_key_lets_others_keep_their_results_and_is_called_for_what_these_let_pass() -> None:
+    harness, own = FilterCacheHarness(), Undeclared()
+    plugins = {each.name: each for each in (*harness.framework.plugins.unique, own)}
+    harness.framework = Framework(at_their_points(plugins))
+    harness.replace("m5", cluster("m5").capacity(cpu=8).taint("down:NoSchedule").build())
+    passing = [name for name in NAMES if name != "m5"]
+    harness.decide(spread())
+    harness.plugin.taken()
+    own.filtered, own.scored = [], []
+
+    attempt = harness.decide(spread().uid("other")).attempts[0]
+
+    assert harness.plugin.taken() == ([], [])
+    assert (own.filtered, own.scored) == (passing, [name for name in passing if name != "m3"])
+    assert [candidate.name for candidate in attempt.candidates][:2] == ["m7", "m1"]
+    assert {name: result.plugin for name, result in attempt.diagnosis.result_by_cluster.items()} == {
+        "m3": "Undeclared",
+        "m5": "TaintToleration",
+    }
+    assert attempt.scores["Undeclared"] == [100 * (name == "m7") for name in own.scored]
+
+
+def test_a_plugin_with_a_key_behind_one_without_is_called_at_each_decision() -> None:
+    harness, own = FilterCacheHarness(), Undeclared()
+    in_tree = {each.name: each for each in framework().plugins.unique}
+    harness.framework = Framework(at_their_points({**in_tree, own.name: own, "Counting": harness.plugin}))
+    harness.decide(spread())
+    harness.plugin.taken()
+    harness.decide(spread().uid("other"))
+    assert harness.plugin.taken()[0] == [name for name in NAMES if name != "m3"]
+
+
 def test_scores_of_cached_clusters_can_be_read() -> None:
     harness = FilterCacheHarness()
     harness.decide(spread())

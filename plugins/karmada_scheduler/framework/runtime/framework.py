@@ -72,8 +72,12 @@ class Framework:
         *,
         extenders: Sequence[Extender] = (),
         caller: PluginCaller | None = None,
+        caches_results: bool = True,
     ) -> None:
-        """Take the plugins of a profile; without a ``caller`` they have no timeout."""
+        """Take the plugins of a profile; without a ``caller`` they have no timeout.
+
+        Every plugin is called at each decision without ``caches_results``, or with extenders.
+        """
         self.plugins: Final = plugins
         self.extenders: Final = tuple(extenders)
         self.caller: Final = caller or PluginCaller()
@@ -87,7 +91,9 @@ class Framework:
         self.is_async = _has_coroutines(plugins) or any(
             each.filters or each.prioritizes for each in extenders
         )
-        self.keyed: Final = KeyedResults(plugins, self.caller, has_extenders=bool(self.extenders))
+        self.keyed: Final = KeyedResults(
+            plugins, self.caller, caches_results=caches_results and not self.extenders
+        )
 
     def run_filter(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()

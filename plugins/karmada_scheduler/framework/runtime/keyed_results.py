@@ -133,8 +133,8 @@ class KeyedResults:
         keyed_scores: The names of the others.
     """
 
-    def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, *, has_extenders: bool) -> None:
-        """Take the plugins of a profile, and what calls them; with extenders nothing is cached."""
+    def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, *, caches_results: bool) -> None:
+        """Take the plugins of a profile, and what calls them."""
         self._caller: Final = caller
         stateful = {plugin.name for plugin in (*plugins.pre_filter, *plugins.pre_score)}
         keyed = list(
@@ -155,7 +155,7 @@ class KeyedResults:
         self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
         self._similar = SimilarFilters()
         self._filter_names = tuple(each.name for each in keyed)
-        is_cached = not has_extenders and (keyed or not own)
+        is_cached = caches_results and (keyed or not own)
         self._filter_keys = _key_functions(keyed, "filter_key") if is_cached else None
         self._score_keys = _key_functions(scored, "score_key")
         self._keys_cover_current = all(getattr(each, "filter_key_covers_current", False) for each in keyed)
@@ -164,7 +164,7 @@ class KeyedResults:
         """Return the results of the filters with keys, for a binding like this one that is on no cluster.
 
         None if they cannot be cached: the first Filter plugin has no ``filter_key``, one returns None as the key of this
-        binding, or the profile has extenders.
+        binding, or nothing is cached.
 
         Raises:
             PluginError: A plugin failed.

@@ -1,0 +1,91 @@
+"""Plugins without keys for ``make fuzz-cache``, as people write them: each at other extension points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+from zlib import crc32
+
+from karmada_scheduler.framework import (
+    SKIP,
+    SUCCESS,
+    FilterContext,
+    NormalizeScoreContext,
+    PreFilterContext,
+    PreScoreContext,
+    Result,
+    ScoreContext,
+    StateKey,
+)
+
+
+def _drawn(*parts: object) -> int:
+    return crc32(repr(parts).encode())
+
+
+class OwnFilter:
+    """Refuses clusters by their names and the replicas of the binding."""
+
+    name = "OwnFilter"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse one of four."""
+        drawn = _drawn(context.cluster.name, context.cycle.binding.spec.replicas)
+        return SUCCESS if drawn % 4 else Result.unschedulable(f"drawn {drawn % 3}")
+
+
+class OwnScore:
+    """Scores clusters by their names and the name of the binding."""
+
+    name = "OwnScore"
+
+    def score(self, context: ScoreContext, /) -> int:
+        """Return one of five scores."""
+        return 20 * (_drawn(context.cluster.name, context.cycle.binding.key.name) % 5)
+
+
+class OwnPreFilter:
+    """Allows some clusters to some bindings, and refuses by its state."""
+
+    name = "OwnPreFilter"
+    _KEY: Final = StateKey[int]("OwnPreFilter")
+
+    def pre_filter(self, context: PreFilterContext, /) -> Any:
+        """Skip, restrict the clusters, or refuse all."""
+        drawn = _drawn(context.cycle.binding.key.name)
+        context.cycle.state.write(self._KEY, drawn)
+        if drawn % 5 == 0:
+            return SKIP
+        if drawn % 5 == 1:
+            return {cluster.name for cluster in context.clusters if _drawn(cluster.name) % 3}
+        return Result.unschedulable("not for this binding") if drawn % 17 == 2 else SUCCESS
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse one of six."""
+        drawn = context.cycle.state.read(self._KEY)
+        return Result.unschedulable("by state") if _drawn(context.cluster.name, drawn) % 6 == 0 else SUCCESS
+
+
+class OwnNormalizedScore:
+    """Scores by the place of a cluster among all that pass."""
+
+    name = "OwnNormalizedScore"
+    _KEY: Final = StateKey[dict[str, int]]("OwnNormalizedScore")
+
+    def pre_score(self, context: PreScoreContext, /) -> Result:
+        """Count the clusters that pass, or skip."""
+        places = {cluster.name: place for place, cluster in enumerate(context.clusters)}
+        context.cycle.state.write(self._KEY, places)
+        return SKIP if _drawn(context.cycle.binding.key.name) % 7 == 0 else SUCCESS
+
+    def score(self, context: ScoreContext, /) -> int:
+        """Return the place."""
+        return context.cycle.state.read(self._KEY)[context.cluster.name]
+
+    def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:
+        """Return shares of the highest."""
+        most = max(context.scores, default=0) or 1
+        return [100 * score // most for score in context.scores]
+
+
+OWN: Final = (OwnFilter, OwnScore, OwnPreFilter, OwnNormalizedScore)
