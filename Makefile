@@ -262,7 +262,7 @@ bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
 .PHONY: bench-adviser
-bench-adviser: binaries ## time and memory of explain (beside kubectl as well), why-not, plan, survive, test and the page at 100 to 5,000 clusters (ARGS=--help)
+bench-adviser: binaries ## time and memory of explain (next to kubectl as well), why-not, plan, survive, test and the page at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.commands $(ARGS)
 
 .PHONY: bench-survive

@@ -24,7 +24,7 @@ from tools.controlplane.parallel import in_parallel
 from tools.manifests import Manifest, namespace
 
 MOST_RATIO: Final = 4.0
-"""Wall time of an explanation, in units of ``kubectl get resourcebindings -A`` beside it."""
+"""Wall time of an explanation, in units of ``kubectl get resourcebindings -A`` next to it."""
 MOST_SECONDS: Final = 10.0
 MOST_MIB: Final = 500.0
 _SMALL: Final = (8, 40)
@@ -45,15 +45,15 @@ Explain = Callable[..., tuple[float, float]]
 
 def measures(folder: Path, run: Explain, only: str) -> Iterator[tuple[str, Callable[[], tuple[str, bool]]]]:
     """Yield what is measured with its name; the control plane runs until the last one was taken."""
-    small, large = "live, explain, beside kubectl", f"live, explain -A, {_LARGE[1]:,} bindings"
+    small, large = "live, explain, next to kubectl", f"live, explain -A, {_LARGE[1]:,} bindings"
     if only not in small and only not in large:
         return
     with plane.running(controllers=False) as (karmada, _):
-        yield small, partial(_beside_kubectl, karmada, folder / "live-small", run)
+        yield small, partial(_next_to_kubectl, karmada, folder / "live-small", run)
         yield large, partial(_all, karmada, folder / "live-large", run)
 
 
-def _beside_kubectl(karmada: ControlPlane, folder: Path, run: Explain) -> tuple[str, bool]:
+def _next_to_kubectl(karmada: ControlPlane, folder: Path, run: Explain) -> tuple[str, bool]:
     """Run both in turns; the best of each counts."""
     _load(karmada, folder, *_SMALL)
     binding = orjson.loads((folder / "bindings.json").read_bytes())["items"][0]["metadata"]

@@ -187,6 +187,8 @@ def _unquoted(source: tuple[str, str], field: str) -> str:
         steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
         if "".join(steps) == f"{source[1]}.{field}" and place.text and not place.style:
             value = plain(place.text)
+            if value is None or isinstance(value, str):
+                return ""
             what = f"the number {value}" if type(value) in {int, float} else str(value).lower()
             return f': {place.text} is {what}, "{place.text}" is text'
     return ""

@@ -500,7 +500,8 @@ def override(
     rule = {"targetCluster": target or {}, "overriders": {"plaintext": [patch]}}
     selectors = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}]
     spec = {"resourceSelectors": selectors, "overrideRules": [rule]}
-    return {"kind": kind, "metadata": {"name": "o", "namespace": "default"}, "spec": spec}
+    metadata = {"name": "o", "namespace": "default"}
+    return {"apiVersion": "policy.karmada.io/v1alpha1", "kind": kind, "metadata": metadata, "spec": spec}
 
 
 @pytest.mark.parametrize("kind", ["ClusterOverridePolicy", "OverridePolicy"])

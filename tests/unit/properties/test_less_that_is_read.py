@@ -23,8 +23,13 @@ from tools.oracle.generator.scenarios import scenarios
 
 _CASES: Final = 10
 _OPTIONAL: Final = ("policies", "workloads", "quotas")
-_NAMED: Final = ("was not read", "were not read", "no policies were read")
-"""What notes say that name which file a whole answer needs."""
+_NAMED: Final = (
+    "was not read",
+    "were not read",
+    "no policies were read",
+    "held with and without the change: a quota refused the last decision",
+)
+"""What notes say that name which file a whole answer needs, or the stored condition that counts without it."""
 _SCHEDULERS: Final = ("", "", "default-scheduler", "another")
 
 _SILENT: Final = "unchanged"
