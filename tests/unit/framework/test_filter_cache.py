@@ -223,7 +223,7 @@ class Undeclared:
         return 100 if context.cluster.name == "m7" else 0
 
 
-def test_a_plugin_without_a_key_lets_others_keep_their_results_and_is_called_for_what_these_let_pass() -> None:
+def test_a_plugin_without_a_key_is_called_for_what_the_others_let_pass_and_these_keep_their_results() -> None:
     harness, own = FilterCacheHarness(), Undeclared()
     plugins = {each.name: each for each in (*harness.framework.plugins.unique, own)}
     harness.framework = Framework(at_their_points(plugins))
