@@ -11,9 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from google.protobuf.json_format import ParseDict, ParseError
-
-from karmada_pyscheduler.estimator.pb import DecodeError
+from karmada_pyscheduler.estimator.pb import DecodeError, ParseDict, ParseError
 from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.manifest import read_optional_mapping
