@@ -15,16 +15,16 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 58_100,
-    "lines of code, tools": 25_300,
-    "lines of code, tests": 72_400,
-    "words of prose": 59_500,
-    "loops over `each`, %": 30,
+    "lines of code, product": 56_150,
+    "lines of code, tools": 25_500,
+    "lines of code, tests": 73_400,
+    "words of prose": 59_700,
+    "loops over `each`, %": 26,
     "adviser: arrows between packages": 30,
-    "files entered by explain": 136,
-    "files entered by plan": 135,
-    "files entered by why-not": 142,
-    "calls between packages in explain": 1_150,
+    "files entered by explain": 132,
+    "files entered by plan": 133,
+    "files entered by why-not": 139,
+    "calls between packages in explain": 1_160,
 }
 _ANSWERS: Final = {
     "explain": ("explain", "-n", "shop", "checkout-deployment"),
