@@ -43,7 +43,7 @@ def aliases(values: int = 900, selectors: int = 550, targets: int = 550) -> str:
 
 def test_a_hostile_policy_is_refused_with_its_place_and_costs_nothing(page: PageProcess) -> None:
     before = page.memory
-    for text in (aliases(), "[" * 201, "a: !!bool foo", "a: " + "1" * 5000, "a: !!timestamp 2020-99-99"):
+    for text in (aliases(), "[" * 201, "a: !!bool foo", "a: !!timestamp 2020-99-99"):
         found = page.post("/v1/plan", {"policy": text}, timeout=10)
         assert found.status_code == 422
         assert "the policy: document 1: line " in found.json()["error"]["message"]

@@ -84,7 +84,11 @@ def test_estimators_that_do_not_answer_leave_the_resource_summaries(
     web.create(named("sim-b1", replicaScheduling=DYNAMIC))
     web.wait_placed({"sim-b1": 4})
 
-    answer = ask.explain("deployment/web", f"--from=http://127.0.0.1:{port}")
+    answer = controlplane.wait_for(
+        lambda: ask.explain("deployment/web", f"--from=http://127.0.0.1:{port}"),
+        "the record of the decision",
+        until=lambda found: found.codes,
+    )
 
     assert (answer.status, answer.codes) == (0, ["EstimatorFailed"])
     assert [each["names"] for each in answer.evidence["failed"]] == [["sim-b1"]]

@@ -59,7 +59,7 @@ PHASES: Final = (
     Phase("event read", 10, _calls("Lines.feed")),
     Phase("event to queue", 10, _calls("WorkQueue.add")),
     Phase("decision", 12, _calls("DefaultAssigner.assign")),
-    Phase("spec patch", 15, _sends_patch(status=False)),
+    Phase("spec patch", 16, _sends_patch(status=False)),
     Phase("status patch", 15, _sends_patch(status=True)),
 )
 """The bytes of a watch event arrive; the key is in the queue; the last plugin of the decision is called; both requests."""
