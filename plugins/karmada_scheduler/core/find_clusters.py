@@ -96,6 +96,8 @@ async def find_clusters_that_fit(cycle: Cycle, inputs: DecisionInputs) -> Filter
     """
     framework = inputs.framework
     results = framework.keyed.filter_results(cycle)
+    if results is not None and not framework.plugins.pre_filter:
+        return _with_cached(cycle, results, inputs, {}, frozenset())
     clusters, refused, skipped = await framework.pre_filter.run(
         cycle, cycle.snapshot.not_terminating, inputs.in_flight
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -66,6 +65,7 @@ class _FilterRun:
     def __init__(self, caller: PluginCaller) -> None:
         self._caller = caller
         self._since = caller.openings
+        self._has_open, self._has_shorter = caller.has_open_breakers, caller.has_shorter_timeouts
         self._admitted: list[FilterPlugin] = []
         self._running: FilterPlugin | None = None
         self._context: FilterContext | None = None
@@ -73,25 +73,34 @@ class _FilterRun:
     def __call__(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
         """Return the refusals of a plugin by cluster."""
         self._running, self._context = plugin, contexts[0]
-        if self._caller.has_open_breakers:
+        if self._has_open:
             self._caller.admit(plugin, Point.FILTER)
             self._admitted.append(plugin)
-        filter_, begin, found = plugin.filter, time.perf_counter(), dict[str, Result]()
-        last: object = SUCCESS
-        with self._caller.timeout_of(plugin) if self._caller.has_shorter_timeouts else _NO_TIMEOUT:
-            try:
-                for context in contexts:
-                    answer = filter_(context)
-                    if answer is SUCCESS:
-                        continue
-                    # Plugins mostly return the same object again.
-                    if answer is not last or type(answer.reasons) is not tuple:
-                        last, result = answer, accepted(plugin, Point.FILTER, answer)
-                    if not result.is_success:
-                        found[context.cluster.name] = result
-            finally:
-                self._context = context
+        begin = time.perf_counter()
+        if self._has_shorter:
+            with self._caller.timeout_of(plugin):
+                found = self._refusals(plugin, contexts)
+        else:
+            found = self._refusals(plugin, contexts)
         self.observe((plugin.name,), len(contexts), found, begin)
+        return found
+
+    def _refusals(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
+        found: dict[str, Result] = {}
+        run, last = plugin.filter, SUCCESS
+        try:
+            for context in contexts:
+                answer = run(context)
+                if answer is SUCCESS:
+                    continue
+                # Plugins mostly return the same object again.
+                if answer is not last or type(answer.reasons) is not tuple:
+                    last, result = answer, accepted(plugin, Point.FILTER, answer)
+                if not result.is_success:
+                    found[context.cluster.name] = result
+        except BaseException:
+            self._context = context
+            raise
         return found
 
     def observe(
@@ -102,12 +111,12 @@ class _FilterRun:
         if observer is None or not count:
             return
         seconds = (time.perf_counter() - begin) / count
-        codes = Counter(result.code for result in refused.values())
-        codes[Code.SUCCESS] = count - len(refused)
         observe: Callable[..., None] = observer.plugin if plugin else observer.extension_point
-        for code, number in codes.items():
-            if number:
-                observe(*plugin, Point.FILTER.label, code, seconds, number)
+        if passed := count - len(refused):
+            observe(*plugin, _LABEL, Code.SUCCESS, seconds, passed)
+        if refused:
+            for code, number in Counter(result.code for result in refused.values()).items():
+                observe(*plugin, _LABEL, code, seconds, number)
 
     def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:
         """Raise PluginError of the plugin that was running for the binding of a cycle."""
@@ -129,7 +138,7 @@ class _FilterRun:
 
 _context: Final = tuple.__new__
 """Makes a named tuple in half the time of its class."""
-_NO_TIMEOUT: Final = contextlib.nullcontext()
+_LABEL: Final = Point.FILTER.label
 
 
 _ADD_BINDING, _REMOVE_BINDING = PRE_FILTER_EXTENSIONS
