@@ -82,7 +82,8 @@ class TextFormatter(logging.Formatter):
         """Return the line of a record, with its traceback below, if it has one."""
         fields = "".join(f" {key}={_quoted(str(value))}" for key, value in _fields(record).items())
         line = f"{_time(record)} {_name(record.levelno):<5} {_escaped(record.getMessage())}{fields}"
-        return f"{line}\n{_indented(trace)}" if (trace := _trace(self, record)) else line
+        below = [f"    {_escaped(row)}" for row in _trace(self, record).splitlines()]
+        return "\n".join([line, *below])
 
 
 def _escaped(text: str) -> str:
@@ -91,10 +92,6 @@ def _escaped(text: str) -> str:
 
 def _quoted(text: str) -> str:
     return json.dumps(text) if _TO_QUOTE.search(text) else text
-
-
-def _indented(text: str) -> str:
-    return "\n".join(f"    {_escaped(line)}" for line in text.splitlines())
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

@@ -108,9 +108,8 @@ class Connection:
         target = f"{path}?{urlencode(query)}" if query else path
         headers = {"Content-Type": content_type, "Accept": accept}
         if method == "GET":
-            headers["Accept-Encoding"] = (
-                "gzip"  # lists are long; the server does not compress short responses
-            )
+            # Lists are long; the server does not compress short responses.
+            headers["Accept-Encoding"] = "gzip"
         before = self._login.identity
         try:
             content = b"" if body is None else json_body.encode(body)
@@ -267,9 +266,8 @@ class Connection:
             self._on_response("GET", self._host, found.status)
             if isinstance(found, Response):
                 raise self._refusal(found, f"GET {target}", identity)
-            if not found.headers.get("content-type", "").startswith(
-                "text/"
-            ):  # the type of error pages of proxies
+            # Error pages of proxies are text.
+            if not found.headers.get("content-type", "").startswith("text/"):
                 accepted()
             async with aclosing(found.pieces()) as pieces:
                 async for piece in pieces:

@@ -106,7 +106,8 @@ class PersistentConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.is_lost = True
-        if self._is_final and exc is None and not self._has_length():
+        has_length = "content-length" in self._headers or "transfer-encoding" in self._headers
+        if self._is_final and exc is None and not has_length:
             self._complete()
         # With TLS 1.3 a server verifies our certificate when the first request may already have been sent.
         refused = self._is_first and not self._has_data and isinstance(exc, ssl.SSLError)
@@ -151,9 +152,6 @@ class PersistentConnection(asyncio.Protocol):
         if self._is_final:  # else an interim response such as 100 Continue
             self._keeps_alive = self._parser.should_keep_alive()
             self._complete()
-
-    def _has_length(self) -> bool:
-        return "content-length" in self._headers or "transfer-encoding" in self._headers
 
     def _complete(self) -> None:
         response, self._response, self._is_final = self._response, None, False

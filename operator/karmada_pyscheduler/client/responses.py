@@ -56,9 +56,9 @@ def list_page(response: Mapping[str, Any], what: str) -> tuple[list[Any], str, s
     version, token = metadata.get("resourceVersion"), metadata.get("continue") or ""
     if items is None:
         items = []  # Go writes a nil slice as null
-    if not isinstance(items, list) or not isinstance(version, str) or not isinstance(token, str):
+    if not isinstance(items, list) or not isinstance(token, str):
         raise _not_a_list(response, what)
-    if not json_body.is_version(version):
+    if not isinstance(version, str) or not json_body.is_version(version):
         raise _not_a_list(response, what)
     return items, version, token
 

@@ -89,7 +89,7 @@ class Connections(Struct):
         """
         name = (new or old).name  # type: ignore[union-attr]
         connection = self._connections.get(name)
-        if new is None or not self._should_connect(new):
+        if new is None or (self.settings.not_in_pull_mode and new.sync_mode == "Pull"):
             if connection is not None:
                 del self._connections[name]
                 self._end(connection)
@@ -153,9 +153,6 @@ class Connections(Struct):
             self._end(connection)
         while self._closing:
             await asyncio.gather(*self._closing, return_exceptions=True)
-
-    def _should_connect(self, cluster: Cluster) -> bool:
-        return not (self.settings.not_in_pull_mode and cluster.sync_mode == "Pull")
 
     def _end(self, connection: ClusterConnection) -> None:
         async def end() -> None:

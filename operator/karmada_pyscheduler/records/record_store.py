@@ -124,15 +124,13 @@ class RecordStore:
                 if record.seq <= seq:
                     break
                 newer.append(record)
-        newer.reverse()
-        return newer[:limit]
+        return newer[::-1][:limit]
 
     def last(self, limit: int) -> Sequence[StoredRecord]:
         """Return the last records, in the order of their numbers."""
         with self._lock:
             newest = list(islice(reversed(self._records.values()), limit))
-        newest.reverse()
-        return newest
+        return newest[::-1]
 
     def _drop(self, key: BindingKey) -> None:
         dropped = self._records.pop(key, None)

@@ -148,23 +148,19 @@ class Recorder:
     def _make_some(self, *, at_most: float) -> bool:
         """Make records for some seconds; return whether more can be made."""
         start = time.thread_time()
+        end, now = self._clock() + at_most, self._now()
         try:
-            return self._make_until(at_most)
+            self._forget_deleted()
+            while self._waiting:
+                first = self._waiting[0]
+                if first.ending is None and 0 <= now - first.at < _PATIENCE:
+                    return False
+                self._make(self._waiting.popleft())
+                if self._clock() >= end:
+                    return bool(self._waiting)
+            return False
         finally:
             self._metrics.cpu.inc(time.thread_time() - start)
-
-    def _make_until(self, at_most: float) -> bool:
-        end = self._clock() + at_most
-        now = self._now()
-        self._forget_deleted()
-        while self._waiting:
-            first = self._waiting[0]
-            if first.ending is None and 0 <= now - first.at < _PATIENCE:
-                return False
-            self._make(self._waiting.popleft())
-            if self._clock() >= end:
-                return bool(self._waiting)
-        return False
 
     def _make(self, entry: Decided) -> None:
         """Make one record; an error is counted, and concerns nothing else."""

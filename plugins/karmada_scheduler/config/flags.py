@@ -268,14 +268,9 @@ def _validated(given: argparse.Namespace) -> Options:
     problems.extend(
         validation.metrics_problems(given, metrics=values["metrics_address"], health=values["health_address"])
     )
-    problems.extend(
-        f"{name} must be greater than 0"
-        for name, value in (
-            ("--max-in-flight", given.max_in_flight),
-            ("--resync-period", given.resync_period),
-        )
-        if value <= 0
-    )
+    for name, value in (("--max-in-flight", given.max_in_flight), ("--resync-period", given.resync_period)):
+        if value <= 0:
+            problems.append(f"{name} must be greater than 0")
     explain = _values(ExplainOptions, given)
     explain["allowed_hosts"] = tuple(name.lower() for name in given.explain_allowed_host or ())
     try:

@@ -59,7 +59,7 @@ def lines(
     for step, _ in calls:
         if step.method not in _DECIDING:
             yield _step_line(step)
-    yield f"  on {_targets(binding.spec.clusters) or 'no cluster'}"
+    yield f"  on {_listed(map(_named, binding.spec.clusters)) or 'no cluster'}"
 
 
 def scores_of(attempt: TermAttempt) -> dict[str, dict[str, int]]:
@@ -138,10 +138,6 @@ def _named(each: object) -> str:
 
 def _numbers(by_cluster: Mapping[str, object]) -> str:
     return _listed(f"{name}:{number}" for name, number in by_cluster.items())
-
-
-def _targets(targets: Sequence[TargetCluster]) -> str:
-    return _listed(map(_named, targets))
 
 
 def _listed(names: Iterator[str] | Sequence[str]) -> str:

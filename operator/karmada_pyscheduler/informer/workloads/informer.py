@@ -234,13 +234,17 @@ class WorkloadInformer(Struct):
             kind.reflector.stop()
 
     def _new_kind(self, name: KindName) -> _Kind:
-        def on_metadata_change(about: Name, before: State, now: State) -> None:
-            self._metadata_changed(kind, about, before, now)
-
         def on_state_change() -> None:
             self._requeue([key for keys in kind.bindings.values() for key in keys])
             if self._first and not self._first_lists_left():
                 self._requeue(tuple(self._waiting))
+
+        def on_metadata_change(about: Name, before: State, now: State) -> None:
+            keys = kind.bindings.get(about, ())
+            self._requeue(keys)
+            if isinstance(before, Workload) and isinstance(now, Workload):
+                for key in keys:
+                    self.on_change(key)
 
         def on_get(about: Name) -> None:
             self._requeue(kind.bindings.get(about, ()))
@@ -251,13 +255,6 @@ class WorkloadInformer(Struct):
             MetadataReflector(name, store, dependencies, on_state_change=on_state_change, on_get=on_get)
         )
         return kind
-
-    def _metadata_changed(self, kind: _Kind, name: Name, before: State, now: State) -> None:
-        keys = kind.bindings.get(name, ())
-        self._requeue(keys)
-        if isinstance(before, Workload) and isinstance(now, Workload):
-            for key in keys:
-                self.on_change(key)
 
     def _requeue(self, keys: Iterable[BindingKey]) -> None:
         """Enqueue the bindings that wait, and those that were scheduled without metadata."""

@@ -146,13 +146,8 @@ def _args_type(factory: Any) -> Any:
     try:
         hints = typing.get_type_hints(function.__init__ if inspect.isclass(function) else function)
         first = next(iter(inspect.signature(factory).parameters))
-    except (
-        NameError,
-        TypeError,
-        AttributeError,
-        ValueError,
-    ):  # an annotation that cannot be resolved, code in C
-        hints, first = {}, ""
+    except (NameError, TypeError, AttributeError, ValueError):
+        hints, first = {}, ""  # an annotation that cannot be resolved, code in C
     for hint in (hints.get(first), getattr(factory, "Args", None)):
         if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__attrs_attrs__")):
             return hint

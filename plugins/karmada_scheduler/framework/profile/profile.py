@@ -96,7 +96,8 @@ class _ProfileBuilder:
             point: self._ordered(point, specific[point], self._expanded(point, specific[point], multi_point))
             for point in Point
         }
-        self._check_counts(names)
+        for point, text in _count_problems(names, self.name):
+            self._problems.append(ConfigProblem(f"plugins.{point.value}", text))
         self._problems.raise_if_any()
         self.plugins = ProfilePlugins.from_points(
             {point: [self.made[name].plugin for name in listed] for point, listed in names.items() if listed},
@@ -189,10 +190,6 @@ class _ProfileBuilder:
         return _mandatory_last(
             names, [name for name in names if self.made[name].registration.mandatory and name not in named]
         )
-
-    def _check_counts(self, names: Mapping[Point, Sequence[str]]) -> None:
-        for point, text in _count_problems(names, self.name):
-            self._problems.append(ConfigProblem(f"plugins.{point.value}", text))
 
 
 def _count_problems(names: Mapping[Point, Sequence[str]], profile: str) -> Iterator[tuple[Point, str]]:
