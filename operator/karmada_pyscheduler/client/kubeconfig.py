@@ -218,11 +218,9 @@ class _Credentials:
             raise ConnectionConfigError(f"clusters: server: {shown!r} is not the URL of an HTTP server")
         proxy = self._proxy_url or proxy_of(self.server, os.environ)
         if proxy and not _is_http_url(proxy):
-            shown, where_ = (
-                _USER_INFO.sub("", proxy),
-                "clusters: proxy-url" if self._proxy_url else "HTTPS_PROXY",
-            )
-            raise ConnectionConfigError(f"{where_}: {shown!r} is not the URL of an HTTP proxy")
+            shown = _USER_INFO.sub("", proxy)
+            field = "clusters: proxy-url" if self._proxy_url else "HTTPS_PROXY"
+            raise ConnectionConfigError(f"{field}: {shown!r} is not the URL of an HTTP proxy")
         valid_from = None
         if self._certificate is not None:
             valid_from, expires_at = validity_of_certificate(self._certificate.content)

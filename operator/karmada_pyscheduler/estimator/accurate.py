@@ -154,7 +154,8 @@ class AccurateEstimator:
         The task never fails. It is cancelled when another request to the cluster has passed its deadline (``partial``).
         """
         now = self.now()
-        self._forget_before(now - self._answer_ttl)
+        while self._sent and next(iter(self._sent.values())).since < now - self._answer_ttl:
+            self._sent.popitem(last=False)
         key = (cluster, request.method, payload)
         sent = self._sent.get(key)
         if sent is not None and not sent.estimate.cancelled():
@@ -179,14 +180,6 @@ class AccurateEstimator:
         pending.discard(task)
         if not pending:
             del self._pending[cluster]
-
-    def _forget_before(self, moment: float) -> None:
-        sent = self._sent
-        while sent:
-            key = next(iter(sent))
-            if sent[key].since >= moment:
-                return
-            del sent[key]
 
     async def _send(
         self, cluster: str, request: EstimatorRequest, payload: bytes, about: str

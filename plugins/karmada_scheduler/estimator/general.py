@@ -142,7 +142,7 @@ class GeneralEstimator:
         if self._by_grade:
             count = capacity.grades.replicas(request.amounts) if capacity.grades is not None else None
         elif capacity.groups is not None:
-            count = _replicas_on_nodes(capacity.groups, request.on_nodes, assumed)
+            count = min(fit_alone(_after_assumed(capacity.groups, assumed), request.on_nodes), MAX_INT32)
         if count is None:
             count = _replicas_by_summary(capacity, request.demands)
         return wrap32(min(count, pods))
@@ -248,12 +248,6 @@ def _replicas_by_summary(capacity: ClusterCapacity, demands: Demands) -> int:
             have, wanted = have_milli, milli
         best = min(best, have // wanted if have > 0 and wanted > 0 else quotient(have, wanted))
     return best
-
-
-def _replicas_on_nodes(
-    groups: Sequence[NodeGroup], request: Amounts, assumed: Sequence[AssumedWorkload]
-) -> int:
-    return min(fit_alone(_after_assumed(groups, assumed), request), MAX_INT32)
 
 
 def _after_assumed(groups: Sequence[NodeGroup], assumed: Sequence[AssumedWorkload]) -> list[NodeGroup]:

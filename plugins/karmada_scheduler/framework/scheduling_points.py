@@ -100,18 +100,8 @@ class _ClusterContext(NamedTuple):
     cycle: Cycle
     cluster: Cluster
 
-    @property
-    def workload(self) -> Workload | None:
-        """As ``Cycle.workload``."""
-        return self.cycle.workload
 
-    @property
-    def workload_problem(self) -> str:
-        """As ``Cycle.workload_problem``."""
-        return self.cycle.workload_problem
-
-
-class FilterContext(_ClusterContext):
+class FilterContext(_ClusterContext, WorkloadAccess):
     """A cluster to be filtered."""
 
     __slots__ = ()
@@ -184,7 +174,7 @@ class PreScorePlugin(Plugin, Protocol):
         """
 
 
-class ScoreContext(_ClusterContext):
+class ScoreContext(_ClusterContext, WorkloadAccess):
     """A cluster to be scored."""
 
     __slots__ = ()
