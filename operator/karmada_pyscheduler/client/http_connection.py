@@ -117,10 +117,8 @@ class PersistentConnection(asyncio.Protocol):
         del self._parser
 
     def data_received(self, data: bytes) -> None:
-        if (
-            self._response is None
-        ):  # without a request, such as a 408 before the server closes an idle connection
-            self.close()
+        if self._response is None:
+            self.close()  # without a request, such as a 408 before the server closes an idle connection
             return
         self._has_data = True
         self._received += len(data)

@@ -202,18 +202,13 @@ class Attempt:
         assert self.ended is None
         self.ended = self._attempts.clock()
         self._attempts.in_flight.pop(self.key, None)
-        self._end_assumption()
+        if self._attempts.assumed is not None and self._assumed_targets is not None:
+            stored = self._attempts.bindings.get(self.key)
+            if stored is not None and stored.spec.clusters == self._assumed_targets:
+                self._attempts.assumed.confirm(self.key)
+            else:
+                self._attempts.assumed.forget(self.key)
         self._release_slot()
-
-    def _end_assumption(self) -> None:
-        """Confirm the assumed placement if it is stored, else forget it."""
-        if self._attempts.assumed is None or self._assumed_targets is None:
-            return
-        stored = self._attempts.bindings.get(self.key)
-        if stored is not None and stored.spec.clusters == self._assumed_targets:
-            self._attempts.assumed.confirm(self.key)
-        else:
-            self._attempts.assumed.forget(self.key)
 
     def _release_slot(self) -> None:
         if self._has_slot:

@@ -145,16 +145,10 @@ def _tls_problems(tls: ExtenderTLS) -> Iterator[ConfigProblem]:
     if tls.insecure and (tls.ca_file or tls.ca_data):
         yield ConfigProblem("insecure", "cannot be combined with a CA: either verify the server or do not")
     has_certificate, has_key = bool(tls.cert_file or tls.cert_data), bool(tls.key_file or tls.key_data)
-    if has_certificate != has_key:
-        missing, given = (
-            ("keyFile or keyData", "a certificate")
-            if has_certificate
-            else (
-                "certFile or certData",
-                "a key",
-            )
-        )
-        yield ConfigProblem("", f"needs {missing} for {given}")
+    if has_certificate and not has_key:
+        yield ConfigProblem("", "needs keyFile or keyData for a certificate")
+    if has_key and not has_certificate:
+        yield ConfigProblem("", "needs certFile or certData for a key")
     for key, name, replaced in (
         ("certFile", tls.cert_file, tls.cert_data),
         ("keyFile", tls.key_file, tls.key_data),

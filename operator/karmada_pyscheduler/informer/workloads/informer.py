@@ -126,7 +126,11 @@ class WorkloadInformer(Struct):
         """Watch the workload that a changed binding names now; None for a deleted binding."""
         if new is not None and self.is_needed(new):
             self._follow(new.key, new)
-            self._read_if_uncertain(new.key)
+            reference = self._followed[new.key]
+            reflector = self._kinds[reference.kind].reflector
+            reflector.start()
+            if reflector.is_synced and reflector.store.find(reference.name, reference.uid) is None:
+                reflector.get_object(reference.name)  # the watch has not delivered it
         elif (present := new or old) is not None:
             self._unfollow(present.key)
 
@@ -189,14 +193,6 @@ class WorkloadInformer(Struct):
         }
         latest = max(self._first.values(), default=-self.patience)
         return max(latest + self.patience - self.clock(), 0.0) if self._first else 0.0
-
-    def _read_if_uncertain(self, key: BindingKey) -> None:
-        """Read the workload of a followed binding that the watch has not delivered."""
-        reference = self._followed[key]
-        reflector = self._kinds[reference.kind].reflector
-        reflector.start()
-        if reflector.is_synced and reflector.store.find(reference.name, reference.uid) is None:
-            reflector.get_object(reference.name)
 
     def _no_metadata(self, key: BindingKey, problem: str) -> WorkloadAnswer:
         self._waiting.pop(key, None)
