@@ -70,14 +70,11 @@ class FilterResponse(Struct, frozen=True):
     error: str = ""
     keys: Sequence[str] = ()
 
-    @property
-    def has_list(self) -> bool:
-        """Whether the clusters that pass are listed."""
-        return self.names is not None or self.objects is not None
-
     def missing_results(self, clusters: Iterable[str]) -> ResponseError | None:
         """Return the error of a response without a result for each of the clusters, None if each has one."""
-        if self.has_list or all(name in self.failed or name in self.unresolvable for name in clusters):
+        if self.names is not None or self.objects is not None:
+            return None
+        if all(name in self.failed or name in self.unresolvable for name in clusters):
             return None
         keys = f"its keys are {', '.join(self.keys)}" if self.keys else "it has no keys"
         return ResponseError(f"expected a list in ClusterNames, or Clusters with items; {keys}")

@@ -48,16 +48,14 @@ class PermitListener:
         """End the wait of a binding whose decision is out of date."""
         present = new or old
         if self._waiting and present is not None:
-            self._waiting.abandon_outdated(present.key, new, is_still_assigned=self._is_assigned)
+            is_assigned = new is not None and requeue_rules.is_assigned_to(new, self._scheduler_names)
+            self._waiting.abandon_outdated(present.key, new, is_assigned=is_assigned)
 
     def cluster_changed(self, old: Cluster | None, new: Cluster | None) -> None:
         """End the waits for a cluster that is being deleted or was deleted."""
         present = new or old
         if self._waiting and present is not None and (new is None or new.deleting):
             self._waiting.abandon_for_cluster(present.name)
-
-    def _is_assigned(self, binding: Binding) -> bool:
-        return requeue_rules.is_assigned_to(binding, self._scheduler_names)
 
 
 def on_failure_of_another(

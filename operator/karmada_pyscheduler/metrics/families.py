@@ -6,7 +6,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import accumulate
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, disable_created_metrics
 from prometheus_client.metrics_core import HistogramMetricFamily, Metric
@@ -95,21 +95,13 @@ class Families:
         )
 
     def fast_histogram(self, name: str, text: str, *labels: str, buckets: list[float]) -> FastHistogram[Any]:
-        """Register a histogram that is fast to observe; the last label is a ``ResultCode``."""
+        """Register a histogram that is fast to observe; the last label is a ``Code`` of a plugin."""
         found = FastHistogram[Any](buckets)
         self.registry.register(_HistogramCollector(found, f"{self._subsystem}_{name}", text, labels))
         return found
 
 
 Key = TypeVar("Key", bound=Hashable)
-
-
-class ResultCode(Protocol):
-    """A result with a name for a label."""
-
-    @property
-    def value(self) -> str:
-        """Upstream's name of the result, such as ``Unschedulable``."""
 
 
 class FastHistogram(Generic[Key]):
@@ -135,7 +127,7 @@ class FastHistogram(Generic[Key]):
 
 
 class _HistogramCollector(Collector):
-    """Exposes a ``FastHistogram``; the last part of each key is a ``ResultCode``."""
+    """Exposes a ``FastHistogram``; the last part of each key is a ``Code`` of a plugin."""
 
     def __init__(self, histogram: FastHistogram[Any], name: str, text: str, labels: Sequence[str]) -> None:
         self._histogram = histogram

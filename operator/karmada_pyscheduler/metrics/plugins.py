@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from karmada_pyscheduler.metrics.families import Families, FastHistogram, ResultCode, exponential, expose_each
+from karmada_pyscheduler.metrics.families import Families, FastHistogram, exponential, expose_each
+from karmada_scheduler.framework.result import Code
 
 
 class PluginMetrics:
@@ -21,14 +22,14 @@ class PluginMetrics:
             "Scheduling algorithm latency in seconds",
             "schedule_step",
         )
-        self.extension_point_duration: Final[FastHistogram[tuple[str, ResultCode]]] = families.fast_histogram(
+        self.extension_point_duration: Final[FastHistogram[tuple[str, Code]]] = families.fast_histogram(
             "framework_extension_point_duration_seconds",
             "Latency for running all plugins of a specific extension point.",
             "extension_point",
             "result",
             buckets=exponential(0.0001, 2, 12),
         )
-        self.duration: Final[FastHistogram[tuple[str, str, ResultCode]]] = families.fast_histogram(
+        self.duration: Final[FastHistogram[tuple[str, str, Code]]] = families.fast_histogram(
             "plugin_execution_duration_seconds",
             "Duration for running a plugin at a specific extension point.",
             "plugin",
@@ -94,11 +95,11 @@ class PluginMetrics:
         """Expose the bindings that Guard plugins keep or move gracefully, by state; there are no samples before."""
         expose_each(self._guarded, counts)
 
-    def extension_point(self, point: str, code: ResultCode, seconds: float, count: int = 1, /) -> None:
+    def extension_point(self, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
         """Count runs of all plugins of an extension point."""
         self.extension_point_duration.observe((point, code), seconds, count)
 
-    def plugin(self, plugin: str, point: str, code: ResultCode, seconds: float, count: int = 1, /) -> None:
+    def plugin(self, plugin: str, point: str, code: Code, seconds: float, count: int = 1, /) -> None:
         """Count runs of one plugin."""
         self.duration.observe((plugin, point, code), seconds, count)
 

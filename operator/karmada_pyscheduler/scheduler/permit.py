@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
 from karmada_pyscheduler.scheduler.attempt import Attempt
 from karmada_pyscheduler.scheduler.state import SchedulerState
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.framework.result import Result
@@ -64,12 +64,9 @@ class Permit:
 
         The event handlers report later changes.
         """
-        self._state.waiting.abandon_outdated(
-            key, self._state.bindings.get(key), is_still_assigned=self._is_assigned
-        )
+        newest = self._state.bindings.get(key)
+        is_assigned = newest is not None and requeue_rules.is_assigned_to(newest, self._state.profiles.names)
+        self._state.waiting.abandon_outdated(key, newest, is_assigned=is_assigned)
         for name in clusters:
             if self._state.clusters.is_gone(name):
                 self._state.waiting.abandon_for_cluster(name)
-
-    def _is_assigned(self, binding: Binding) -> bool:
-        return requeue_rules.is_assigned_to(binding, self._state.profiles.names)

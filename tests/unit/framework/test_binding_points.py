@@ -293,7 +293,7 @@ async def test_a_decision_begins_again_for_a_plugin_that_waits_only_at_the_first
 
 async def test_a_binding_that_does_not_wait_cannot_be_abandoned() -> None:
     key = Binding.from_manifest(manifests.binding()).key
-    WaitingBindings().abandon_outdated(key, None, is_still_assigned=lambda _: True)
+    WaitingBindings().abandon_outdated(key, None, is_assigned=True)
 
 
 async def test_a_waiting_binding_can_be_rejected() -> None:
@@ -905,5 +905,5 @@ def test_a_binding_with_another_uid_and_the_same_generation_has_changed() -> Non
 
     waiting = WaitingBindings()
     waiting._waiting[old.key] = Waiting()  # type: ignore[assignment]
-    waiting.abandon_outdated(old.key, change.new, is_still_assigned=lambda _: True)
+    waiting.abandon_outdated(old.key, change.new, is_assigned=True)
     assert abandoned == ["the binding changed while it waited"]

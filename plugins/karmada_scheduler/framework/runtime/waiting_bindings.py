@@ -182,16 +182,14 @@ class WaitingBindings:
         finally:
             del self._waiting[binding.key]
 
-    def abandon_outdated(
-        self, key: BindingKey, new: Binding | None, *, is_still_assigned: Callable[[Binding], bool]
-    ) -> None:
+    def abandon_outdated(self, key: BindingKey, new: Binding | None, *, is_assigned: bool) -> None:
         """Abandon the wait of a binding that has changed, or is no longer assigned to this scheduler."""
         waiting = self._waiting.get(key)
         if waiting is None:
             return
         if new is None or new.deleting:
             waiting.abandon("the binding was deleted while it waited", reschedule=False)
-        elif not is_still_assigned(new):
+        elif not is_assigned:
             waiting.abandon("the binding was suspended or handed over while it waited", reschedule=False)
         elif (new.uid, new.generation) != (waiting.binding.uid, waiting.binding.generation):
             waiting.abandon("the binding changed while it waited", reschedule=True)
