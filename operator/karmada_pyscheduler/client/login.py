@@ -76,7 +76,8 @@ class Login:
         """Return credentials for a request, None if they have expired and are being read."""
         if self._clock() >= self._check_at:
             self._plan_check()
-            if self._is_outdated():
+            due = self._due_at()
+            if self._identity.files_changed() or (due is not None and self._now() >= due):
                 self._start_renewal()
         if self._renewal is not None and self._identity.expired(self._now()):
             return None
@@ -100,10 +101,6 @@ class Login:
         """Stop to read credentials."""
         if self._renewal is not None:
             self._renewal.cancel()
-
-    def _is_outdated(self) -> bool:
-        due = self._due_at()
-        return self._identity.files_changed() or (due is not None and self._now() >= due)
 
     def _due_at(self) -> float | None:
         found = self._identity

@@ -93,7 +93,10 @@ class LogFile:
             self._wake.wait()
             self._wake.clear()
             is_last = self._stopping
-            lines = self._take()
+            with self._lock:
+                lines = list(self._lines)
+                self._lines.clear()
+                self._size = 0
             if lines and (lost := self._write_all(lines)):
                 self._on_lost(lost)
                 if not is_last:
@@ -109,13 +112,6 @@ class LogFile:
             self._wake.wait(left)
             self._wake.clear()
         self._wake.set()
-
-    def _take(self) -> list[bytes]:
-        with self._lock:
-            lines = list(self._lines)
-            self._lines.clear()
-            self._size = 0
-        return lines
 
     def _write_all(self, lines: list[bytes]) -> int:
         """Write lines; return how many were not written."""

@@ -63,7 +63,8 @@ class DecisionRunner(Struct):
     def begin(self, request: DecisionRequest) -> Decision | Undecided:
         """Return the decision about a binding; if it has to wait, other bindings are decided until it is finished."""
         framework = request.framework
-        if framework.is_async or self._requests_estimates(request.binding) or self._decision_lock.locked():
+        requests_estimates = self.accurate is not None and request.binding.spec.is_workload
+        if framework.is_async or requests_estimates or self._decision_lock.locked():
             return self._undecided(request)
         budget = self.new_budget()
         try:
@@ -112,9 +113,6 @@ class DecisionRunner(Struct):
         extent = "all" if session.fallbacks.keys() >= session.clusters else "some"
         self.state.metrics.estimators.fallbacks.labels(extent).inc()
         return replace(decision, fallbacks=session.fallbacks)
-
-    def _requests_estimates(self, binding: Binding) -> bool:
-        return self.accurate is not None and binding.spec.is_workload
 
     def _decide(
         self, request: DecisionRequest, budget: Budget, session: ReplicaEstimator | None = None

@@ -183,14 +183,11 @@ class MissingPlacements:
         if self._warned.get(key) == binding.uid:
             return
         if len(self._warned) > len(self._bindings):
-            self._drop_deleted()
+            cached = ((key, uid, self._bindings.get(key)) for key, uid in self._warned.items())
+            self._warned = {key: uid for key, uid, binding in cached if binding and binding.uid == uid}
         self._warned[key] = binding.uid
         log.warning("failed to get placement from %s%s(%s)", key.kind[0].lower(), key.kind[1:], key)
 
     def forget(self, key: BindingKey) -> None:
         """Drop a binding that was deleted."""
         self._warned.pop(key, None)
-
-    def _drop_deleted(self) -> None:
-        cached = ((key, uid, self._bindings.get(key)) for key, uid in self._warned.items())
-        self._warned = {key: uid for key, uid, binding in cached if binding and binding.uid == uid}

@@ -99,15 +99,11 @@ def object_fields(value: Any) -> dict[str, object]:
 
 
 def _plain(value: Any) -> object:
-    if _is_object(type(value)):
+    if isinstance(value, Struct) or hasattr(type(value), "_fields"):
         return object_fields(value)
     if not isinstance(value, tuple):
         return value
     return dict(value) if value and type(value[0]) is tuple else [_plain(each) for each in value]
-
-
-def _is_object(type_: Any) -> bool:
-    return isinstance(type_, type) and (issubclass(type_, Struct) or hasattr(type_, "_fields"))
 
 
 def camel(name: str) -> str:

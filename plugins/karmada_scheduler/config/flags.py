@@ -65,10 +65,6 @@ def _bytes(text: str) -> int:
         raise argparse.ArgumentTypeError(f"{text!r:.60} is not a size such as 32Mi") from error
 
 
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
-
-
 _TYPES: Final[dict[str, Callable[[str], Any]]] = {
     "text": str,
     "list": str,
@@ -77,7 +73,7 @@ _TYPES: Final[dict[str, Callable[[str], Any]]] = {
     "number": float,
     "duration": _seconds,
     "size": _bytes,
-    "file": _path,
+    "file": lambda text: Path(text) if text else None,
 }
 
 
