@@ -61,11 +61,8 @@ def _folder_not_installed(error: ImportError) -> str | None:
 def _of_a_dependency(error: BaseException | None) -> ImportError | None:
     """Return the error of the dependency itself; numpy raises a page about it."""
     if isinstance(error, ImportError) and error.name:
-        return (
-            None
-            if error.name.startswith(("karmada_scheduler", "karmada_pyscheduler", "karmada_advisor"))
-            else error
-        )
+        is_ours = error.name.startswith(("karmada_scheduler", "karmada_pyscheduler", "karmada_advisor"))
+        return None if is_ours else error
     return _of_a_dependency(error.__cause__ or error.__context__) if error else None
 
 

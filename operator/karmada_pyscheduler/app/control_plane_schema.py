@@ -64,11 +64,9 @@ def warnings_about(version: str, gates: FeatureGates) -> Iterator[str]:
     if _is_older(newest, version):
         yield f"Karmada {version} is newer than what is known here; decisions are those of {decisions}"
     elif _is_older(version, newest) != _is_older(decisions, newest):
-        what = (
-            "--decisions-of=1.17 decides as it does"
-            if decisions == newest
-            else "remove --decisions-of after an upgrade"
-        )
+        what = "remove --decisions-of after an upgrade"
+        if decisions == newest:
+            what = "--decisions-of=1.17 decides as it does"
         yield (
             f"Karmada {version} estimates by resource models (R1) and matches zones (R2) in another way than the decisions of "
             f"{decisions}; {what}, see docs/karmada-versions.md"

@@ -92,11 +92,9 @@ class ReaderAccess:
         assert self._reviews is not None  # open before the server
         token = bearer_token(headers)
         if not token:
-            issuer = (
-                f"for the audience {' or '.join(self._audiences)}"
-                if self._audiences
-                else f"of {self._reviewer.name}"
-            )
+            issuer = f"of {self._reviewer.name}"
+            if self._audiences:
+                issuer = f"for the audience {' or '.join(self._audiences)}"
             return _unauthenticated(f"a reader of {self._what} needs a bearer token {issuer}")
         try:
             user = await self._reviews.user_of(token, address)

@@ -73,21 +73,15 @@ class GrpcChannel:
             channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)
         dialed = cls(address, channel, proxy)
         try:
-            async with asyncio.timeout(seconds):
-                state = channel.get_state(try_to_connect=True)
-                while state is not grpc.ChannelConnectivity.READY:
-                    await channel.wait_for_state_change(state)
-                    state = channel.get_state(try_to_connect=True)
-                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        on_failure()
-        except TimeoutError:
-            state = channel.get_state()
-            await dialed.close()
-            text = f"dial {address} error: timeout waiting for connection to {address}, state is {state.name}"
-            raise ConnectionError(text) from None
+            is_ready = await dialed.wait_ready(seconds, on_failure)
         except BaseException:
             await dialed.close()
             raise
+        if not is_ready:
+            state = channel.get_state().name
+            await dialed.close()
+            text = f"dial {address} error: timeout waiting for connection to {address}, state is {state}"
+            raise ConnectionError(text)
         return dialed
 
     @property
@@ -100,14 +94,19 @@ class GrpcChannel:
         while self.is_ready:
             await self._channel.wait_for_state_change(grpc.ChannelConnectivity.READY)
 
-    async def wait_ready(self, seconds: float) -> bool:
-        """Wait until the channel is connected, at most some seconds; return whether it is."""
+    async def wait_ready(self, seconds: float, on_failure: Callable[[], None] = lambda: None) -> bool:
+        """Wait until the channel is connected, at most some seconds; return whether it is.
+
+        ``on_failure`` is called after each failed attempt.
+        """
         state = self._channel.get_state(try_to_connect=True)
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 while state is not grpc.ChannelConnectivity.READY:
                     await self._channel.wait_for_state_change(state)
                     state = self._channel.get_state(try_to_connect=True)
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        on_failure()
         return state is grpc.ChannelConnectivity.READY
 
     async def call(self, cluster: str, method: str, request: bytes, *, timeout: float, about: str) -> bytes:

@@ -80,11 +80,7 @@ class Workloads:
             return NONE_GIVEN
         resource = binding.spec.resource
         named = Workload(resource.api_version, resource.kind, resource.namespace, resource.name)
-        shown = (
-            f"{named.kind} {named.namespace}/{named.name}"
-            if named.namespace
-            else f"{named.kind} {named.name}"
-        )
+        shown = f"{named.kind} {'/'.join(part for part in (named.namespace, named.name) if part)}"
         found = self._found.get(_identity(named))
         if found is None:
             where = "cannot be read" if self._read is not None else "is not in the files of --workloads"

@@ -106,13 +106,10 @@ class SimulationResult(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes i
 def unchanged(binding: Binding) -> SimulationResult:
     """Return the result of a binding that is not scheduled."""
     found = binding.status.condition(SCHEDULED_CONDITION)
-    condition = (
-        None
-        if found is None
-        else Condition(
-            SCHEDULED_CONDITION, *(str(found.get(name) or "") for name in ("status", "reason", "message"))
-        )
-    )
+    condition = None
+    if found is not None:
+        texts = [str(found.get(name) or "") for name in ("status", "reason", "message")]
+        condition = Condition(SCHEDULED_CONDITION, *texts)
     name = binding.status.scheduler_observing_affinity_name
     return SimulationResult(binding, ScheduleType.AVOID, binding.spec.clusters, condition, name)
 

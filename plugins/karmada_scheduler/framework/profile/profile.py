@@ -214,11 +214,7 @@ def _merged(defaults: Sequence[str], user: PluginSet) -> list[PluginEntry]:
     """
     disabled = {each.name for each in user.disabled}
     again = {each.name: each for each in user.enabled}
-    kept = (
-        []
-        if ALL in disabled
-        else [again.get(name, PluginEntry(name=name)) for name in defaults if name not in disabled]
-    )
+    kept = [again.get(name, PluginEntry(name=name)) for name in defaults if disabled.isdisjoint((name, ALL))]
     replaced = {each.name for each in kept}
     return [*kept, *(each for each in user.enabled if each.name not in replaced)]
 
