@@ -101,17 +101,15 @@ class Application:
             assumed=assumed,
         )
         self._api_server = ApiServer(options, environment, self._metrics)
-        self._estimation = (
-            Estimation.make(
+        self._estimation: Estimation | None = None
+        if options.estimators.enabled:
+            self._estimation = Estimation.make(
                 options.estimators,
                 self._api_server.read_service,
                 metrics=self._metrics,
                 clock=self._clock,
                 dial=environment.dial_estimator,
             )
-            if options.estimators.enabled
-            else None
-        )
         self._identity = environment.identity()
         self.records: DecisionRecords | None = None
         if options.explain.enabled:

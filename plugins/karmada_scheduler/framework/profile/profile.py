@@ -243,14 +243,9 @@ def _build_default(inputs: ProfileInputs, profile: str) -> BuiltProfiles:
             try:
                 made[name] = inputs.make(profile, name, None)
             except ConfigError as error:
-                problems.extend(
-                    ConfigProblem(
-                        f"{name}.{each.path}", f"{each.text} (a --config file can give it)", each.cause
-                    )
-                    if each.path
-                    else each
-                    for each in error.problems
-                )
+                for problem in error.problems:
+                    path, text = f"{name}.{problem.path}", f"{problem.text} (a --config file can give it)"
+                    problems.append(ConfigProblem(path, text, problem.cause) if problem.path else problem)
     mandatory = [name for name, each in made.items() if each.registration.mandatory]
     names = {
         point: _mandatory_last([name for name in made if point.is_served_by(made[name].plugin)], mandatory)
