@@ -67,7 +67,7 @@ class GrpcChannel:
             proxy = await TlsProxy.start(address, certificate=settings.certificate)
             options = (*_CHANNEL_OPTIONS, ("grpc.default_authority", address))
             channel = grpc.aio.insecure_channel(proxy.target, options=options)
-        elif settings.uses_tls:
+        elif settings.ca_file:
             channel = grpc.aio.secure_channel(address, _credentials(settings), options=_CHANNEL_OPTIONS)
         else:
             channel = grpc.aio.insecure_channel(address, options=_CHANNEL_OPTIONS)

@@ -192,11 +192,6 @@ class Attempt:
         """
         return self._attempts.undecided(self)
 
-    @property
-    def has_ended(self) -> bool:
-        """Whether ``end`` was called."""
-        return self.ended is not None
-
     def end(self) -> None:
         """End the attempt, when its result is stored or it has failed. To be called once."""
         assert self.ended is None

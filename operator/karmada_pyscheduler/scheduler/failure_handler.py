@@ -44,7 +44,7 @@ class FailureHandler(Struct):
 
     def finish(self, attempt: Attempt) -> None:
         """End an attempt, unless it ended with its result, and apply its outcome to the queue."""
-        if not attempt.has_ended:
+        if attempt.ended is None:
             attempt.end()
         key, outcome = attempt.key, attempt.outcome
         if outcome.status is not AttemptStatus.HELD:

@@ -155,11 +155,6 @@ class EstimatorOptions:
     )
 
     @property
-    def uses_tls(self) -> bool:
-        """Whether connections are encrypted."""
-        return bool(self.ca_file) or self.skip_verify
-
-    @property
     def certificate(self) -> tuple[str, str] | None:
         """The files of the client certificate and its key."""
         return (self.cert_file, self.key_file) if self.cert_file and self.key_file else None
