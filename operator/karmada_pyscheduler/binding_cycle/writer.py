@@ -7,8 +7,8 @@ before with our own change, and enters the cache without enqueueing the binding.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
 
 from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
@@ -87,8 +87,7 @@ class BindingWriter(Struct, frozen=True):
             NotLeadingError: Another process may be the leader; nothing was sent.
             AbandonedError: A cluster is gone since the decision; nothing was sent.
         """
-        async with self.limiter.slot(low_priority=False):
-            self.ensure_leading()
+        async with self._slot(low_priority=False):
             if gone := next((each["name"] for each in clusters or () if self.is_gone(each["name"])), None):
                 raise AbandonedError(
                     f"cluster {gone} was deleted before the result was sent", reschedule=True
@@ -114,8 +113,7 @@ class BindingWriter(Struct, frozen=True):
         ``fields_for`` gets the newest known version of the binding once the write may be sent: other controllers write
         statuses while this one waits. Raises as ``patch_result`` does.
         """
-        async with self.limiter.slot(low_priority=low_priority):
-            self.ensure_leading()
+        async with self._slot(low_priority=low_priority):
             base = self._newest(binding)
             fields = fields_for(base)
             if not fields:
@@ -149,6 +147,13 @@ class BindingWriter(Struct, frozen=True):
             return binding
         newer = compare_resource_versions(known.resource_version, binding.resource_version) > 0
         return known if newer else binding
+
+    @asynccontextmanager
+    async def _slot(self, *, low_priority: bool) -> AsyncIterator[None]:
+        """Wait until a write may be sent; NotLeadingError if another process may be the leader then."""
+        async with self.limiter.slot(low_priority=low_priority):
+            self.ensure_leading()
+            yield
 
     @contextmanager
     def _counted(self, target: str) -> Iterator[None]:
