@@ -76,7 +76,7 @@ def answer(
     assert root is not None  # the objects were read before
     goal = question.goal
     next_holds = goal.holds(root)
-    found = FoundEdits() if next_holds else Search(objects, goal, bounds, cluster=question.cluster).run()
+    found = FoundEdits() if next_holds else Search(objects, goal, bounds).run()
     answers = list(found.answers)
     is_nowhere = not goals.is_placed(root) and not root.scheduled.targets
     if not next_holds and isinstance(goal, goals.OnCluster) and is_nowhere:

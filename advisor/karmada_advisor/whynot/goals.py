@@ -172,8 +172,6 @@ def _untriggered(outcome: ScheduledObjects) -> str:
         return "BeingDeleted"
     if binding.spec.placement is None:
         return "NoPlacement"
-    if binding.spec.scheduling_suspended:
-        return "Suspended"
     return "NothingAsks" if outcome.scheduled.type is ScheduleType.AVOID else "NotScheduled"
 
 

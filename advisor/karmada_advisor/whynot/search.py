@@ -67,9 +67,7 @@ class Search:
         goal: goals.Goal,
         bounds: found_edits.SearchBounds = found_edits.DEFAULT_BOUNDS,
         *,
-        cluster: str = "",
         may_use: Callable[[Edit], bool] = lambda _: True,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare a search.
 
@@ -77,13 +75,10 @@ class Search:
             objects: All objects.
             goal: What to reach.
             bounds: Where to end.
-            cluster: The cluster in question; "" for any, if the goal is that the binding is placed.
             may_use: Whether an edit may be part of an answer.
-            clock: Seconds on a scale that does not run backwards.
         """
-        self._objects, self._goal, self._bounds, self._cluster = objects, goal, bounds, cluster
-        self._clock, self._may_use = clock, may_use
-        self._end = clock() + bounds.seconds
+        self._objects, self._goal, self._bounds, self._may_use = objects, goal, bounds, may_use
+        self._end = time.monotonic() + bounds.seconds
         self._queue: list[tuple[float, int, Edits, tuple[object, ...]]] = []
         self._nodes: list[tuple[float, int, _Node]] = []
         self._best: dict[Edits, float] = {}
@@ -109,8 +104,8 @@ class Search:
             self._propose()
             if not self._queue:
                 break
-            if self._found.runs >= self._bounds.max_runs or self._clock() >= self._end:
-                self._found.ended_by = "maxRuns" if self._clock() < self._end else "timeout"
+            if self._found.runs >= self._bounds.max_runs or not self._has_time():
+                self._found.ended_by = "maxRuns" if self._has_time() else "timeout"
                 break
             priority, number, edits, before = heapq.heappop(self._queue)
             if edits in self._tried or self._is_blocked(edits):
@@ -235,14 +230,14 @@ class Search:
 
     def _clusters(self, outcome: ScheduledObjects) -> Sequence[str]:
         match self._goal:
+            case goals.OnCluster(cluster) | goals.OffCluster(cluster):
+                return [cluster]
             case goals.IsPlaced(without):
                 return _representatives(outcome, without)
-            case goals.IsDecided() | goals.RunsAll():
-                return _representatives(outcome, "")
-        return [self._cluster]
+        return _representatives(outcome, "")
 
     def _has_time(self) -> bool:
-        return self._clock() < self._end
+        return time.monotonic() < self._end
 
 
 def _priority(edits: Iterable[Edit], remaining: float) -> float:

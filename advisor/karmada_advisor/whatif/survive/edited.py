@@ -244,8 +244,7 @@ class LossSearch(Struct, frozen=True):
         for name in self._candidates(place, lost):
             if self.is_over():
                 return
-            goal = OnCluster(name)
-            yield from Search(objects, goal, _BOUNDS, cluster=name, may_use=_is_of_placement).run().answers
+            yield from Search(objects, OnCluster(name), _BOUNDS, may_use=_is_of_placement).run().answers
 
     def _lost(self, number: int) -> frozenset[str]:
         return frozenset(self.editor.losses.inputs.domains[number].clusters)
