@@ -92,8 +92,7 @@ class Scenario:
             self._algorithm,
             self._estimators,
             self.assumed,
-            self._peers if self.gates.enabled("WorkloadAffinity") else None,
-            self.empty_workload_propagation,
+            empty_workload_propagation=self.empty_workload_propagation,
         )
 
     def _rules(self, binding: Binding) -> list[str]:

@@ -22,7 +22,6 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.dryrun.dry_run import DryRun, run
 from karmada_scheduler.dryrun.forecast import admitted
-from karmada_scheduler.framework.cycle import Peers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, field, replace
@@ -44,11 +43,10 @@ class ExplainInputs(Struct, frozen=True):
         snapshot: All clusters.
         framework: The plugins of the binding's profile.
         gates: Feature gates.
-        algorithm: The core, with these gates, ``estimators``, ``peers`` and ``empty_workload_propagation``; it has
+        algorithm: The core, with these gates, ``estimators`` and ``empty_workload_propagation``; it has
             caches, so inputs that differ only in the binding should share it.
         estimators: The estimators of ``algorithm``; those in the member clusters are not asked.
         assumed: Placements that count as taken.
-        peers: The bindings of workload groups; None without the gate WorkloadAffinity.
         workload: Metadata of the workload, for plugins that need it.
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
@@ -74,7 +72,6 @@ class ExplainInputs(Struct, frozen=True):
     algorithm: SchedulingAlgorithm
     estimators: Sequence[LocalEstimator]
     assumed: Assumed = field(default_factory=dict)
-    peers: Peers | None = None
     empty_workload_propagation: bool = False
     workload: WorkloadAnswer | None = None
     scheduler_names: frozenset[str] | None = None
@@ -105,7 +102,6 @@ class ExplainInputs(Struct, frozen=True):
             rules.gates,
             rules.algorithm,
             rules.estimators.local,
-            peers=rules.peers,
             empty_workload_propagation=rules.empty_workload_propagation,
             workload=rules.workload_for(binding, framework),
             scheduler_names=rules.frameworks.names,

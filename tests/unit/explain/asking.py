@@ -45,7 +45,6 @@ def inputs_of(
         algorithm,
         local,
         assumed=assumed or {},
-        peers=peers,
         empty_workload_propagation=empty_workload_propagation,
         workload=binding.workload_answer,
         scheduler_names=scheduler_names,
