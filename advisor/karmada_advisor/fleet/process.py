@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -15,7 +15,7 @@ from karmada_advisor.fleet.process_http import ProcessAddress, address_of
 from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import RunningScheduler
-from karmada_advisor.state.stored import command_line, mapping, mappings
+from karmada_advisor.state.stored import command_line, mappings, part
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config import features
@@ -181,16 +181,11 @@ def with_manifest(rules: Rules, path: str) -> tuple[Rules, list[str]]:
     if contents.problems:
         raise NoAnswerError("\n".join(f"--scheduler-manifest: {each}" for each in contents.problems))
     for manifest in contents.objects:
-        for container in _containers(manifest):
+        for container in mappings(part(manifest, "spec", "template", "spec").get("containers")):
             words = command_line(container)
             if any(each.rpartition("/")[2] in _COMMANDS for each in words[:1]) or _is_scheduler(container):
                 return _with_flags(rules, container, words)
     raise NoAnswerError(f"--scheduler-manifest: {path} has no container that runs karmada-scheduler")
-
-
-def _containers(manifest: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    spec = mapping(mapping(mapping(manifest.get("spec")).get("template")).get("spec"))
-    yield from mappings(spec.get("containers"))
 
 
 def _is_scheduler(container: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import mapping, mappings, texts
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration
@@ -71,8 +71,8 @@ class ProcessConfiguration(Struct, frozen=True):
             process=str(state.get("process") or url),
             gates={str(name): bool(value) for name, value in mapping(found.get("featureGates")).items()},
             profiles={str(each["schedulerName"]): frozenset(_plugin_names(each)) for each in named},
-            tokens=_texts(found.get("plugins")),
-            directories=_texts(found.get("pluginDirs")),
+            tokens=tuple(texts(found.get("plugins"))),
+            directories=tuple(texts(found.get("pluginDirs"))),
             scheduler_name=str(found.get("schedulerName") or DEFAULT_SCHEDULER_NAME),
             file=file if isinstance(file, Mapping) else None,
             is_complete="file" in found,
@@ -120,7 +120,7 @@ class ProcessConfiguration(Struct, frozen=True):
 
 def _plugin_names(profile: Mapping[str, Any]) -> Iterator[str]:
     for names in mapping(profile.get("plugins")).values():
-        yield from _texts(names)
+        yield from texts(names)
 
 
 def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str, Any]:
@@ -149,7 +149,3 @@ def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str
 
 def _items(value: object) -> Iterable[Any]:
     return value if isinstance(value, list | tuple) else ()
-
-
-def _texts(value: object) -> tuple[str, ...]:
-    return tuple(each for each in _items(value) if isinstance(each, str))
