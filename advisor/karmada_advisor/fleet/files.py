@@ -83,19 +83,6 @@ def read(
     return contents
 
 
-def read_text(place: str, text: str, parse: Callable[[Mapping[str, Any]], T]) -> Contents[T]:
-    """Read all objects of a text; unusable ones become problems.
-
-    Args:
-        place: What the text is, for problems.
-        text: YAML or JSON.
-        parse: Makes an object of a manifest; raises ManifestError.
-    """
-    contents: Contents[T] = Contents([], [])
-    _read_into(contents, set(), place, text, parse)
-    return contents
-
-
 def _read_into(
     contents: Contents[T],
     seen: set[tuple[str, str]] | None,
@@ -274,7 +261,8 @@ def change_objects(text: str) -> list[Mapping[str, Any]]:
     """
     if not text.strip():
         return []
-    found = read_text("the policy", text, _parse_into(DEFAULT_NAMESPACE))
+    found: Contents[Mapping[str, Any]] = Contents([], [])
+    _read_into(found, set(), "the policy", text, _parse_into(DEFAULT_NAMESPACE))
     if found.problems:
         raise NoAnswerError("; ".join(map(str, found.problems)))
     return found.objects
