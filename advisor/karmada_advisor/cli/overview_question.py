@@ -111,7 +111,7 @@ class Overview(NamedTuple):
 
 def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
     """Return a template without a binding by its own kind, and why it has none."""
-    head = TemplateHead.of_workload(template)
+    head = TemplateHead.named_by(template, template.labels)
     found = explain_unclaimed(
         head, fleet.policies or (), source=fleet.source, priority_classes=fleet.priority_classes
     )

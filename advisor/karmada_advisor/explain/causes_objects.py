@@ -126,10 +126,11 @@ def claim_held(situation: Situation) -> Iterator[Cause]:
     held = held_claim(policies, labels, template_of(situation))
     if held is None:
         return
-    preemption = str(value_at(held.first.policy, "spec", "preemption") or "Never")
-    evidence = {"heldBy": held.holder_name, "first": held.first.name, "preemption": preemption}
+    holder, first = policy_name(held[0]), held[1]
+    preemption = str(value_at(first.policy, "spec", "preemption") or "Never")
+    evidence = {"heldBy": holder, "first": first.name, "preemption": preemption}
     text = (
-        f"{held.first.name} comes first, but the template stays with {held.holder_name} as long as that matches; preemption "
+        f"{first.name} comes first, but the template stays with {holder} as long as that matches; preemption "
         "needs preemption: Always, names in its selectors, and the gate PropagationPolicyPreemption"
     )
     yield Cause("ClaimHeld", Stage.POLICY, evidence, text)

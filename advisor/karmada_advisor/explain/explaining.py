@@ -124,7 +124,7 @@ def unclaimed_template(fleet: Fleet) -> tuple[TemplateHead, Explanation] | None:
     workload = fleet.unclaimed_template()
     if workload is None:
         return None
-    template = TemplateHead.of_workload(workload)
+    template = TemplateHead.named_by(workload, workload.labels)
     return template, explain_unclaimed(
         template,
         fleet.policies or (),

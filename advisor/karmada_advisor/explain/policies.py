@@ -38,11 +38,6 @@ class TemplateHead(Struct, frozen=True):
     labels: Mapping[str, str] | None = None
 
     @classmethod
-    def of_workload(cls, workload: Workload) -> TemplateHead:
-        """Return what policies select by of a workload."""
-        return cls.named_by(workload, workload.labels)
-
-    @classmethod
     def named_by(cls, found: Workload | ObjectReference, labels: Mapping[str, str] | None) -> TemplateHead:
         """Return the template that a binding names, with its labels; None if they are not known."""
         return cls(found.api_version, found.kind, found.namespace, found.name, labels)
@@ -157,23 +152,6 @@ def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
     return f"labelSelector wants {key}={wanted}, and it has {key}={template.labels[key]}"
 
 
-class HeldClaim(Struct, frozen=True):
-    """A template that stays with a policy although another one comes first.
-
-    Attributes:
-        holder: The policy that claims it.
-        first: The policy that comes first.
-    """
-
-    holder: Manifest
-    first: Matching
-
-    @property
-    def holder_name(self) -> str:
-        """Kind, namespace and name of the policy that claims it."""
-        return policy_name(self.holder)
-
-
 def holder_of(policies: Iterable[Manifest], labels: Mapping[str, str] | None) -> Manifest | None:
     """Return the policy that claims a template or binding by its labels, None if none does or they are not known."""
     return next((policy for policy in policies if claims(policy, labels or {})), None)
@@ -181,8 +159,8 @@ def holder_of(policies: Iterable[Manifest], labels: Mapping[str, str] | None) ->
 
 def held_claim(
     policies: Iterable[Manifest], labels: Mapping[str, str], template: TemplateHead
-) -> HeldClaim | None:
-    """Return the policy that holds a template, and the one that comes first; None if these are not two.
+) -> tuple[Manifest, Matching] | None:
+    """Return the policy that holds a template, and the one that comes first; None if these are not two policies.
 
     Args:
         policies: All policies.
@@ -194,7 +172,7 @@ def held_claim(
     if holder is None or match_of(holder, template) is Match.NONE:
         return None  # its selectors no longer match, or need labels that are not known
     first = next(iter(matching(listed, template)), None)
-    return None if first is None or first.name == policy_name(holder) else HeldClaim(holder, first)
+    return None if first is None or first.name == policy_name(holder) else (holder, first)
 
 
 def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> tuple[str, str] | None:
@@ -207,7 +185,7 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
     first = next(iter(matching(policies, template)), None)
     if not template.namespace or first is None:
         return None
-    policy = first.policy if held is None else held.holder
+    policy = first.policy if held is None else held[0]
     name = value_at(policy, "spec", "schedulePriority", "priorityClassName")
     return (policy_name(policy), str(name)) if name else None
 

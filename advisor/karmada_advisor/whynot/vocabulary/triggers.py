@@ -78,23 +78,23 @@ def preemption(context: Context) -> Iterator[Edit]:
     held = held_claim(objects.policies.values(), labels, template)
     if held is None:
         return
-    first, holder = held.first.policy, held.holder
-    spec, ref = first.get("spec") or {}, ObjectRef.of(first)
+    holder, first = held
+    spec, ref = first.policy.get("spec") or {}, ObjectRef.of(first.policy)
     if not edited:
         if spec.get("preemption") != "Always":
             yield context.on(Side.POLICY, ref).set(
                 _PREEMPT, ("spec", "preemption"), "Always",
-                f"preemption: Always on {held.first.name}, which then takes it from {held.holder_name}", extra=-1.2,
+                f"preemption: Always on {first.name}, which then takes it from {policy_name(holder)}", extra=-1.2,
                 caution="It needs the gate PropagationPolicyPreemption of karmada-controller-manager, which is off by "
                 "default.",
             )  # fmt: skip
         yield from _released(context, holder, template)
         return
     priority = _priority(holder) + 1
-    if priority > _priority(first):
+    if priority > _priority(first.policy):
         yield context.on(Side.POLICY, ref).set(
             "setPriority", ("spec", "priority"), priority,
-            f"priority {priority} on {held.first.name}, above that of {held.holder_name}", extra=-1.2,
+            f"priority {priority} on {first.name}, above that of {policy_name(holder)}", extra=-1.2,
         )  # fmt: skip
 
 
