@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.model import PolicyRef
+from karmada_scheduler.api.binding import KINDS
+from karmada_scheduler.api.policy import ID_LABELS
 
+_OTHER_POLICIES: Final = ("FederatedResourceQuota", "OverridePolicy", "ClusterOverridePolicy")
 _GROUPS: Final[Mapping[str, str]] = {
     "Cluster": "cluster.karmada.io",
-    "ResourceBinding": "work.karmada.io",
-    "ClusterResourceBinding": "work.karmada.io",
-    "PropagationPolicy": "policy.karmada.io",
-    "ClusterPropagationPolicy": "policy.karmada.io",
-    "FederatedResourceQuota": "policy.karmada.io",
-    "OverridePolicy": "policy.karmada.io",
-    "ClusterOverridePolicy": "policy.karmada.io",
+    **dict.fromkeys(KINDS, "work.karmada.io"),
+    **dict.fromkeys((*ID_LABELS, *_OTHER_POLICIES), "policy.karmada.io"),
 }
-_BINDINGS: Final = frozenset({"ResourceBinding", "ClusterResourceBinding"})
 _PLACEMENT: Final = "/spec/placement"
 _OF_BINDING: Final = ("/spec/suspension",)
 """Fields of a binding that nobody but a person sets; Karmada writes the others from the policy and the workload."""
@@ -46,7 +43,7 @@ def patch_command(
         policy: The policy that claims the binding; None without one.
     """
     paths = [str(operation.get("path", "")) for operation in patch]
-    if kind in _BINDINGS and not all(path.startswith(_OF_BINDING) for path in paths):
+    if kind in KINDS and not all(path.startswith(_OF_BINDING) for path in paths):
         if policy is None or not all(path.startswith(_PLACEMENT) for path in paths):
             return ""
         kind, namespace, name = policy.kind, policy.namespace, policy.name
