@@ -16,7 +16,6 @@ from karmada_scheduler.api.matching import EXISTS, IN
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.core.available_replicas import counts_component_sets
-from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
 from karmada_scheduler.framework.runtime.binding_points import RefusedError
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -138,7 +137,7 @@ def _terms(situation: Situation) -> Iterator[Cause]:
     """Yield the cause that no single affinity term suffices, although all of them together would."""
     attempts = [each for each in situation.now.decision.attempts if each.affinity_name]
     needed = situation.inputs.binding.spec.replicas
-    holds = {each.affinity_name: _held(each) for each in attempts}
+    holds = {each.affinity_name: sum(found.available for found in each.candidates) for each in attempts}
     if not all(isinstance(each.error, UnschedulableError | FitError) for each in attempts):
         return
     if len(holds) > 1 and 0 < max(holds.values()) < needed <= sum(holds.values()):
@@ -147,10 +146,6 @@ def _terms(situation: Situation) -> Iterator[Cause]:
         text = f"{alone}; the condition shows the first only"
         evidence = {"terms": holds, "replicas": needed, "condition": str(situation.now.decision.error)}
         yield Cause("TermsDoNotAdd", Stage.POLICY, evidence, text)
-
-
-def _held(attempt: TermAttempt) -> int:
-    return sum(each.available for each in attempt.candidates)
 
 
 def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:

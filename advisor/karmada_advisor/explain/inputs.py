@@ -31,10 +31,6 @@ Manifest = Mapping[str, Any]
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 
-def _no_manifest(_: str) -> Manifest | None:
-    return None
-
-
 class ExplainInputs(Struct, frozen=True):
     """Everything that a decision about one binding reads.
 
@@ -76,7 +72,7 @@ class ExplainInputs(Struct, frozen=True):
     workload: WorkloadAnswer | None = None
     scheduler_names: frozenset[str] | None = None
     binding_manifest: Manifest | None = None
-    cluster_manifest: Callable[[str], Manifest | None] = _no_manifest
+    cluster_manifest: Callable[[str], Manifest | None] = lambda _: None
     policies: Sequence[Manifest] | None = None
     template_labels: Mapping[str, str] | None = None
     template_replicas: Mapping[str, int] = field(default_factory=dict)

@@ -31,7 +31,6 @@ Source: karmada v1.18.2 cmd/scheduler/app/options/options.go (--leader-elect-res
 _SHOWN: Final = 5
 _DEFAULT_SECONDS: Final = 15.0
 _MAX_SECONDS: Final = 86_400.0
-_LIKE: Final = 0.6
 
 
 class Schedulers(Struct, frozen=True):
@@ -58,7 +57,7 @@ class Schedulers(Struct, frozen=True):
                 return known[name]
         if self.problem:
             return SchedulerShown(name)
-        near = get_close_matches(name, sorted({*self.by_name, *self.seen}), n=1, cutoff=_LIKE)
+        near = get_close_matches(name, sorted({*self.by_name, *self.seen}), n=1)
         existing = ", ".join([*self.by_name][:_SHOWN])
         source = f"there is {existing}" if existing else "there is none with a Lease"
         return SchedulerShown(name, SchedulerStatus.MISSING, source, nearest=near[0] if near else "")
