@@ -11,7 +11,7 @@ from karmada_advisor.state.quota import Ledger, Usage, quota_of, usage
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.json_patch import Patched, patched
-from karmada_advisor.whynot.scheduled import Scheduled, SimulatedScheduler
+from karmada_advisor.whynot.scheduled import Scheduled, scheduled_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
@@ -22,6 +22,8 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import are_same_targets
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.framework.edits import Edit, ObjectRef
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
@@ -62,7 +64,7 @@ class ObjectSet(Struct, dict=True):
 
     Attributes:
         key: The binding in question.
-        scheduler: Schedules the changed objects.
+        rules: Schedule the changed objects.
         clusters: Every Cluster as read, and parsed, in the order of the files.
         bindings: Every binding as read, and parsed, in the order of the files.
         quotas: FederatedResourceQuotas; they count if a quota has refused the binding.
@@ -70,12 +72,13 @@ class ObjectSet(Struct, dict=True):
         template_labels: The labels of the template of the binding; None if they are not known.
         schedulers: Which schedulers exist. A binding of one that is missing or down is not scheduled.
         has_all_bindings: Whether ``bindings`` has all; without the permission to list them there is only the one.
+        as_new: Whether placements, statuses and evictions are forgotten before anything is scheduled.
         now: The time at which a reschedule would be requested.
         decisions: How many outcomes were computed.
     """
 
     key: BindingKey
-    scheduler: SimulatedScheduler
+    rules: DryRun
     clusters: Mapping[ObjectRef, tuple[Manifest, Cluster]]
     bindings: Mapping[ObjectRef, tuple[Manifest, Binding]]
     quotas: Mapping[ObjectRef, Manifest] = field(default_factory=dict)
@@ -83,6 +86,7 @@ class ObjectSet(Struct, dict=True):
     template_labels: Mapping[str, str] | None = None
     schedulers: Schedulers = field(default_factory=Schedulers)
     has_all_bindings: bool = True
+    as_new: bool = False
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
     decisions: int = 0
 
@@ -101,12 +105,7 @@ class ObjectSet(Struct, dict=True):
     @property
     def gates(self) -> FeatureGates:
         """The feature gates of the scheduler."""
-        return self.scheduler.rules.gates
-
-    @property
-    def as_new(self) -> bool:
-        """Whether placements, statuses and evictions are forgotten before anything is scheduled."""
-        return self.scheduler.as_new
+        return self.rules.gates
 
     @cached_property
     def values(self) -> FleetValues:
@@ -158,7 +157,7 @@ class ObjectSet(Struct, dict=True):
         before = self._without_edits.get(key)
         if before is None:
             bindings = [each for _, each in self.bindings.values()]
-            before = self.scheduler.schedule(self.snapshot, bindings, key)
+            before = self._schedule(self.snapshot, bindings, key)
             self._without_edits[key] = before
         changed = self._scheduled(NO_EDITS, found, key)
         return changed is not None and not are_same_targets(changed.scheduled.targets, before.targets)
@@ -186,10 +185,28 @@ class ObjectSet(Struct, dict=True):
         else:
             # The causes are those of the decision without edits.
             keeps, wanted = not edits and key is None, key or self.key
-            scheduled = self.scheduler.schedule(snapshot, bindings, wanted, keep_steps=keeps)
+            scheduled = self._schedule(snapshot, bindings, wanted, keep_steps=keeps)
         if key is None:
             scheduled = self._admitted(binding, scheduled, found.manifests)
         return ScheduledObjects(edits, found, binding, snapshot, scheduled)
+
+    def _schedule(
+        self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey, *, keep_steps: bool = False
+    ) -> Scheduled:
+        """Return what a binding has after the bindings were scheduled in their order.
+
+        With ``keep_steps``, decisions keep what their steps worked with.
+        The others are scheduled only where their decisions can change this one.
+        """
+        is_coupled = self.rules.is_coupled
+        wanted = bindings if is_coupled else [next(each for each in bindings if each.key == key)]
+        chosen = [as_new(each) for each in wanted] if self.as_new else wanted
+        if is_coupled:
+            self.rules.objects.show(snapshot, chosen)
+        else:
+            self.rules.objects.snapshot = snapshot
+        results = Simulation(self.rules, snapshot, keep_steps=keep_steps).run(chosen)
+        return scheduled_of(next(each for each in results if each.binding.key == key))
 
     def _with_policies(self, manifests: Mapping[ObjectRef, Manifest]) -> Mapping[ObjectRef, Manifest] | None:
         """Return changed objects with what the binding receives from changed policies; None for edits of both."""

@@ -18,7 +18,6 @@ from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
 from karmada_advisor.whynot.model import EditShown, VerifiedRemedy
 from karmada_advisor.whynot.objects import ObjectSet
-from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_advisor.whynot.undecided import claiming, decided_again, overwritten, resumed
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -89,12 +88,12 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
         key: The binding in question.
         bindings: It, and those that decisions about it read; None for all.
     """
-    objects, scheduler = using.fleet, SimulatedScheduler(using.dry_run, using.as_new)
+    objects = using.fleet
     chosen = objects.bindings if bindings is None else bindings
     mine = next(each for each in chosen if each.key == key)
     return ObjectSet(
         key,
-        scheduler,
+        using.dry_run,
         {
             ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
             for each in objects.clusters
@@ -105,6 +104,7 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers(using.rules.running),
         has_all_bindings=not objects.unlisted,
+        as_new=using.as_new,
     )
 
 

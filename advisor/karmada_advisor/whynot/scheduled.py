@@ -1,22 +1,19 @@
-"""The scheduler of why-not: changed objects, scheduled as ``simulate`` schedules those of files, and changes of its rules."""
+"""What the scheduler does with a binding, and changes of its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.quota import Excess
-from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 
@@ -42,37 +39,8 @@ class Scheduled(Struct, frozen=True):
     refused: Excess | None = None
 
 
-class SimulatedScheduler(Struct, frozen=True):
-    """Schedules changed objects.
-
-    Attributes:
-        rules: Decides.
-        as_new: Whether bindings are scheduled as if they had never been scheduled.
-    """
-
-    rules: DryRun
-    as_new: bool = False
-
-    def schedule(
-        self, snapshot: Snapshot, bindings: Sequence[Binding], key: BindingKey, *, keep_steps: bool = False
-    ) -> Scheduled:
-        """Return what a binding has after the bindings were scheduled in their order.
-
-        With ``keep_steps``, decisions keep what their steps worked with.
-        The others are scheduled only where their decisions can change this one.
-        """
-        is_coupled = self.rules.is_coupled
-        wanted = bindings if is_coupled else [next(each for each in bindings if each.key == key)]
-        chosen = [as_new(each) for each in wanted] if self.as_new else wanted
-        if is_coupled:
-            self.rules.objects.show(snapshot, chosen)
-        else:
-            self.rules.objects.snapshot = snapshot
-        results = Simulation(self.rules, snapshot, keep_steps=keep_steps).run(chosen)
-        return _scheduled(next(each for each in results if each.binding.key == key))
-
-
-def _scheduled(result: SimulationResult) -> Scheduled:
+def scheduled_of(result: SimulationResult) -> Scheduled:
+    """Return what a simulation has made of a binding."""
     code, problem = "", ""
     if result.outcome is Outcome.OTHER_SCHEDULER:
         code, problem = "OtherScheduler", result.binding.spec.responsible_scheduler

@@ -13,7 +13,6 @@ from karmada_advisor.whatif.survive.domains import CLUSTER, failure_domains
 from karmada_advisor.whatif.survive.edited import EditedFleet, FleetEditor, PairFigures, changes, figures
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
-from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework.edits import Edit, ObjectRef, PatchAction, Side
 from karmada_scheduler.structs import replace
@@ -124,7 +123,7 @@ def _editor(*builders: BindingBuilder, clusters: Sequence[ClusterBuilder] = ABC)
     manifests = {each.key: made.manifest() for each, made in zip(bindings, builders, strict=True)}
     named = {each.build().name: each.manifest() for each in clusters}
     losses = _losses(*bindings, clusters=clusters)
-    return FleetEditor(losses, {**manifests, **named}, None, SimulatedScheduler(losses.inputs.rules))
+    return FleetEditor(losses, {**manifests, **named}, None)
 
 
 def _to(editor: FleetEditor, *names: str, rebalances: bool = False) -> EditedFleet | None:

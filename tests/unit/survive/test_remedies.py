@@ -25,7 +25,6 @@ from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.whatif.survive.report_steps import finished
-from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -256,7 +255,7 @@ def _mends_a_group(losses: Losses, remedy: FoundRemedy) -> bool:
 
 
 def _remedies(fleet: PolicyFleet, losses: Losses) -> Iterator[FoundRemedy]:
-    editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
+    editor = FleetEditor(losses, fleet.manifests(), None)
     yield from finished(Remedies(editor, Loss.GONE).steps())[0]
     yield from finished(LeastCapacity(losses, Loss.GONE).steps())
 
@@ -309,7 +308,7 @@ def test_edits_that_spread_a_workload_let_no_loss_interrupt_it_and_make_none_wor
     for seed in count():
         fleet = PolicyFleet(seed)
         losses = fleet.losses()
-        editor = FleetEditor(losses, fleet.manifests(), None, SimulatedScheduler(losses.inputs.rules))
+        editor = FleetEditor(losses, fleet.manifests(), None)
         found = [
             each
             for each in finished(Remedies(editor, Loss.GONE, holds=True).steps())[0]

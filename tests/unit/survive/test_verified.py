@@ -14,7 +14,6 @@ from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
 from karmada_advisor.whatif.survive.report_steps import finished
-from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.plan.asking import rules
 from tests.unit.rebalance.proposing import settled
@@ -54,7 +53,7 @@ def _remedies(
     losses = _losses(clusters, bindings, kinds, **purge_modes)
     manifests = {each.build().key: each.manifest() for each in bindings}
     named = {each.build().name: each.manifest() for each in clusters}
-    editor = FleetEditor(losses, {**manifests, **named}, None, SimulatedScheduler(losses.inputs.rules))
+    editor = FleetEditor(losses, {**manifests, **named}, None)
     return finished(Remedies(editor, Loss.GONE, holds=holds).steps())[0]
 
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 
 from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.model import BindingState, SchedulerShown, SchedulerStatus, StateName
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
@@ -16,31 +15,14 @@ from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import Goal, IsDecided, IsPlaced
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.objects import ObjectSet
-from karmada_advisor.whynot.scheduled import Scheduled, SimulatedScheduler
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import SUCCESS
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.edits import Harm, ObjectRef
-from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.testing import binding, cluster
 
 RUNNING = SchedulerShown("my-scheduler", SchedulerStatus.RUNNING, "Lease a/b")
 STATE = BindingState(StateName.NOBODY_DECIDES)
-
-
-class PlacesEverything:
-    """Puts every binding on its only cluster."""
-
-    as_new = False
-    rules = SimpleNamespace(gates=FeatureGates())
-
-    def schedule(
-        self, snapshot: Snapshot, bindings: object, key: BindingKey, *, keep_steps: bool = False
-    ) -> Scheduled:
-        del snapshot, bindings, key, keep_steps
-        return Scheduled(ScheduleType.FIRST, TARGETS, None, code=SUCCESS)
 
 
 TARGETS = binding("web").on(m1=2).build().spec.clusters
@@ -50,22 +32,23 @@ def asked(known: Mapping[str, SchedulerShown], goal: Goal, *, problem: str = "")
     manifest = binding("web").replicas(2).scheduler("my-schedler").manifest()
     made = Binding.from_manifest(manifest)
     m1 = cluster("m1").manifest()
-    objects = ObjectSet(
-        made.key,
-        cast("SimulatedScheduler", PlacesEverything()),
-        {ObjectRef("Cluster", "", "m1"): (m1, Cluster.from_manifest(m1))},
-        {ObjectRef(*made.key): (manifest, made)},
-        schedulers=Schedulers(known, problem=problem),
-    )
     provenance = Provenance(Tense.RECOMPUTED, "files")
-    return answer(
-        objects,
-        WhyNotQuestion("", goal),
-        SearchBounds(60),
-        state=STATE,
-        provenance=provenance,
-        causes=lambda _: (),
-    )
+    with Rules().dry_run(ShownObjects(Workloads(None))) as dry_run:
+        objects = ObjectSet(
+            made.key,
+            dry_run,
+            {ObjectRef("Cluster", "", "m1"): (m1, Cluster.from_manifest(m1))},
+            {ObjectRef(*made.key): (manifest, made)},
+            schedulers=Schedulers(known, problem=problem),
+        )
+        return answer(
+            objects,
+            WhyNotQuestion("", goal),
+            SearchBounds(60),
+            state=STATE,
+            provenance=provenance,
+            causes=lambda _: (),
+        )
 
 
 @pytest.mark.parametrize("goal", [IsPlaced(), IsDecided()])

@@ -19,7 +19,6 @@ from karmada_advisor.whynot.goals import OnCluster, RunsAll
 from karmada_advisor.whynot.json_patch import patched
 from karmada_advisor.whynot.model import patches_of
 from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet
-from karmada_advisor.whynot.scheduled import SimulatedScheduler
 from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -66,13 +65,11 @@ class FleetEditor(Struct, frozen=True):
         losses: The losses as they are.
         manifests: Bindings by key as they were read, and clusters by name.
         policies: All policies, with their defaults; None if they are not known.
-        scheduler: Schedules edited objects.
     """
 
     losses: Losses
     manifests: Mapping[Any, Manifest]
     policies: Mapping[PolicyKey, Manifest] | None
-    scheduler: SimulatedScheduler
 
     def policy(self, ref: PolicyRef, binding: Binding) -> Manifest | None:
         """Return a policy; of one that is not known, what a binding tells of it; None if it differs from the binding."""
@@ -278,7 +275,7 @@ class LossSearch(Struct, frozen=True):
                 self._lost_cluster(*known) if each.name in lost else known
             )
         ref = ObjectRef(*left.key)
-        return ObjectSet(left.key, self.editor.scheduler, clusters, {ref: (manifest, left)})
+        return ObjectSet(left.key, self.editor.losses.inputs.rules, clusters, {ref: (manifest, left)})
 
     def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
         taints = self.editor.losses.inputs.taints

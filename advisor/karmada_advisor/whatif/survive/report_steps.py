@@ -174,12 +174,9 @@ def _remedy_steps(
         remedies,
     )
     from karmada_advisor.whatif.survive.edited import FleetEditor
-    from karmada_advisor.whynot.scheduled import SimulatedScheduler
 
     found = remedies.Remedies(
-        FleetEditor(
-            losses, fleet.manifests, as_manifests(fleet).policies, SimulatedScheduler(losses.inputs.rules)
-        ),
+        FleetEditor(losses, fleet.manifests, as_manifests(fleet).policies),
         settings.loss,
         question.is_reported,
         question.holds,

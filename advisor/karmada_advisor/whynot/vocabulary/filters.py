@@ -20,7 +20,7 @@ def proposals(context: Context) -> Iterator[Edit]:
 
 
 def _of_plugin(context: Context) -> list[Edit]:
-    framework = context.objects.scheduler.rules.frameworks.of(context.binding)
+    framework = context.objects.rules.frameworks.of(context.binding)
     for plugin in framework.plugins.unique if framework is not None else ():
         if plugin.name == context.blocker.code and isinstance(plugin, EditsPlugin):
             try:
