@@ -11,18 +11,8 @@ from karmada_advisor.cli.flags import shared
 
 FAIL_ON: Final = (
     *("unchanged", "moved", "placed", "unplaced", "stuck", "held", "undecided", "not-judged", "latent"),
-    *(
-        "deferred",
-        "deleted",
-        "adopted",
-        "released",
-        "cannot-start",
-        "pending",
-        "overcommit",
-        "blocked",
-        "warnings",
-    ),
-    *("drift", "none"),
+    *("deferred", "deleted", "adopted", "released", "cannot-start", "pending"),
+    *("overcommit", "blocked", "warnings", "drift", "none"),
 )
 """What ``--fail-on`` takes: the classes of ``plan.model.CLASSES``, and what a plan has besides."""
 

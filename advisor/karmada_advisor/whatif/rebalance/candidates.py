@@ -14,7 +14,7 @@ from karmada_advisor.whatif.plan.load import CPU, PODS, requests
 from karmada_advisor.whatif.plan.model import Effect
 from karmada_advisor.whatif.rebalance.model import Bounds, Goal, Left, Reason, Skipped
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
-from karmada_scheduler.api.cluster import Cluster, ResourceSummary
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.core.assign_replicas import STATIC_WEIGHT, strategy_of
@@ -172,12 +172,7 @@ class Usage:
         allocated = dict(summary.allocated)
         for name, amount in moved.items():
             allocated[name] = _at_least_zero(allocated.get(name), _quantity(name, amount))
-        return replace(
-            cluster,
-            resource_summary=ResourceSummary(
-                summary.allocatable, allocated, summary.allocating, summary.modelings
-            ),
-        )
+        return replace(cluster, resource_summary=replace(summary, allocated=allocated))
 
 
 def deviation(shares: Mapping[str, float]) -> float:
@@ -221,13 +216,7 @@ class Gain(NamedTuple):
 
 
 def gain_of(
-    binding: Binding,
-    after: Sequence[TargetCluster],
-    usage: Usage,
-    *,
-    goal: Goal,
-    fill: str,
-    reason: Reason,
+    binding: Binding, after: Sequence[TargetCluster], usage: Usage, inputs: Inputs, reason: Reason
 ) -> Gain:
     """Return the gain of a rebalance.
 
@@ -235,20 +224,19 @@ def gain_of(
         binding: As it is stored.
         after: Its clusters afterwards.
         usage: What is allocated before it.
-        goal: What the rebalance is for.
-        fill: The cluster of the goal ``fill``.
+        inputs: With what the rebalance is for.
         reason: Why it is looked at.
     """
     before = binding.spec.clusters
     changed = differences(before, after)
     stops = -sum(replicas for replicas in changed.values() if replicas < 0)
-    match goal:
+    match inputs.goal:
         case Goal.SPREAD:
             total = _spread(binding, changed, usage)
         case Goal.CONSOLIDATE:
             total = float(len(before) - len(after)) if _is_aggregated(binding) else 0.0
         case Goal.FILL:
-            total = float(changed.get(fill, 0))
+            total = float(changed.get(inputs.fill, 0))
     return Gain(_WEIGHTS[reason], total / max(1, stops), total)
 
 

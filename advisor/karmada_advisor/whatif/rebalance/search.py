@@ -130,14 +130,7 @@ class RebalanceSearch:
         inputs, binding = self._inputs, candidate.binding
         reason = self._unusable(candidate)
         if reason is None:
-            gain = gain_of(
-                binding,
-                candidate.outcome.targets,
-                self.usage,
-                goal=inputs.goal,
-                fill=inputs.fill,
-                reason=candidate.reason,
-            )
+            gain = gain_of(binding, candidate.outcome.targets, self.usage, inputs, candidate.reason)
             if gain.suffices(inputs.bounds.min_gain):
                 candidate.gained_at = self._chosen
                 heapq.heappush(
