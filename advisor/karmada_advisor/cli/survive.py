@@ -30,7 +30,7 @@ from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, Figures, figur
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion, read_settings, taint_policies_of
-from karmada_advisor.whatif.survive.report_steps import finished, report_steps
+from karmada_advisor.whatif.survive.reports import survival_reports
 from karmada_scheduler.framework.profile.factory import Registration
 
 
@@ -127,13 +127,12 @@ def report_of(
     policies, problem = taint_policies_of(arguments.taint_policies, source.plane, fleet)
     if problem:
         print_error(problem)
-    steps = report_steps(
+    [report] = survival_reports(
         question,
         fleet,
         taint_policies=policies,
         more_notes=notes_about_controllers(source.plane, fleet),
     )
-    [report] = finished(steps)
     return report, fleet.problems
 
 

@@ -25,7 +25,7 @@ from karmada_advisor.web.survival import LossView, Survival
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion
-from karmada_advisor.whatif.survive.report_steps import report_steps
+from karmada_advisor.whatif.survive.reports import survival_reports
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct, field
 
@@ -164,19 +164,14 @@ class Background:
 
     def _make_reports(self, state: PageState) -> tuple[Sequence[SurvivalReport], float]:
         """Return the reports, and the CPU time of making them; runs in a process of its own."""
-        steps = report_steps(
-            self._question(),
-            state.contents.objects,
-            taint_policies=state.contents.taint_policies,
-            others=[loss for loss in Loss if loss is not Loss.GONE],
-            progress=lambda _done, _total: None,
-        )
-        with redirect_stderr(io.StringIO()):
-            while True:
-                try:
-                    next(steps)
-                except StopIteration as end:
-                    return end.value, time.process_time()
+        with redirect_stderr(io.StringIO()):  # no warnings, which were printed at the start, and no progress
+            reports = survival_reports(
+                self._question(),
+                state.contents.objects,
+                taint_policies=state.contents.taint_policies,
+                others=[loss for loss in Loss if loss is not Loss.GONE],
+            )
+        return reports, time.process_time()
 
     def _question(self) -> SurviveQuestion:
         return SurviveQuestion(

@@ -24,7 +24,6 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
-from karmada_advisor.whatif.survive.report_steps import finished
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
@@ -256,8 +255,8 @@ def _mends_a_group(losses: Losses, remedy: FoundRemedy) -> bool:
 
 def _remedies(fleet: PolicyFleet, losses: Losses) -> Iterator[FoundRemedy]:
     editor = FleetEditor(losses, fleet.manifests(), None)
-    yield from finished(Remedies(editor, Loss.GONE).steps())[0]
-    yield from finished(LeastCapacity(losses, Loss.GONE).steps())
+    yield from Remedies(editor, Loss.GONE).find()[0]
+    yield from LeastCapacity(losses, Loss.GONE).find()
 
 
 def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
@@ -311,7 +310,7 @@ def test_edits_that_spread_a_workload_let_no_loss_interrupt_it_and_make_none_wor
         editor = FleetEditor(losses, fleet.manifests(), None)
         found = [
             each
-            for each in finished(Remedies(editor, Loss.GONE, holds=True).steps())[0]
+            for each in Remedies(editor, Loss.GONE, holds=True).find()[0]
             if any(edit.op == "rebalance" for edit in each.edits)
         ]
         if not found:
@@ -338,7 +337,7 @@ def test_a_capacity_that_is_one_step_smaller_does_not_suffice() -> None:
     for seed in count():
         fleet = PolicyFleet(seed)
         losses = fleet.losses()
-        for each in finished(LeastCapacity(losses, Loss.GONE).steps()):
+        for each in LeastCapacity(losses, Loss.GONE).find():
             [first, *others] = each.edits
             numbers = {number for number, _ in each.cured}
             if others or first.minimal is None or len(numbers) > 1:

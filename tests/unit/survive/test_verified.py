@@ -13,7 +13,6 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.remedies import FoundRemedy, Remedies
-from karmada_advisor.whatif.survive.report_steps import finished
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.plan.asking import rules
 from tests.unit.rebalance.proposing import settled
@@ -54,7 +53,7 @@ def _remedies(
     manifests = {each.build().key: each.manifest() for each in bindings}
     named = {each.build().name: each.manifest() for each in clusters}
     editor = FleetEditor(losses, {**manifests, **named}, None)
-    return finished(Remedies(editor, Loss.GONE, holds=holds).steps())[0]
+    return Remedies(editor, Loss.GONE, holds=holds).find()[0]
 
 
 def _texts(found: Sequence[FoundRemedy]) -> list[list[str]]:
@@ -158,7 +157,7 @@ def test_what_suffices_for_several_losses_is_the_most_that_one_of_them_lacks() -
         for name, on, count in (("one", "a", 3), ("two", "b", 1), ("three", "b", 1))
     ]
     losses = _losses(clusters, bindings)
-    found = finished(LeastCapacity(losses, Loss.GONE).steps())
+    found = LeastCapacity(losses, Loss.GONE).find()
     cured = [[losses.bindings[place].spec.resource.name for _, place in sorted(one.cured)] for one in found]
     assert dict(zip([each for [each] in _texts(found)], cured, strict=True)) == {
         "cpu +3 on spare": ["one", "two", "three"],

@@ -5,7 +5,7 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
@@ -82,21 +82,16 @@ class Losses:
 
     def run(self) -> None:
         """Decide about everything, or until ``is_over``."""
-        for _ in self.steps():
-            pass
-
-    def steps(self) -> Iterator[None]:
-        """Do the same in steps: one is a binding, or the loss of one domain where decisions depend on each other."""
         coupled = self.inputs.rules.is_coupled
         for part in [()] if coupled else self._parts():
-            yield from self._decide_part(frozenset(part))
+            self._decide_part(frozenset(part))
             if self.inputs.is_over():
                 break
             for number in part:
                 self.done[number] = True
         else:
             if coupled:
-                yield from self._decide_in_order()
+                self._decide_in_order()
         free = FreeCapacity(self.side.snapshot)
         for loss, tallies in self.tallies.items():
             for number, tally in enumerate(tallies):
@@ -169,7 +164,7 @@ class Losses:
                     counts[number] += 1
         return sorted(range(len(counts)), key=lambda number: -counts[number])
 
-    def _decide_part(self, part: frozenset[int]) -> Iterator[None]:
+    def _decide_part(self, part: frozenset[int]) -> None:
         """Decide about all bindings in some domains, or until ``is_over``."""
         shared, last = SharedDecisions(), None
         for number, (place, binding) in enumerate(self._ordered, 1):
@@ -181,7 +176,6 @@ class Losses:
             if placement is not None and binding.spec.clusters and not binding.deleting:
                 self._prepare(place, binding, shared, part)
             self.inputs.progress(number, len(self._ordered))
-            yield
 
     def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
         inputs = self.inputs
@@ -199,7 +193,7 @@ class Losses:
             self._decide(place, decisions, part)
             decisions.forget()
 
-    def _decide_in_order(self) -> Iterator[None]:
+    def _decide_in_order(self) -> None:
         """Decide domain by domain, each decision after those before it."""
         coupled = CoupledLosses(self.side, self.bindings, self.inputs.taints)
         asked = dict(sorted(self.asked.items()))
@@ -213,7 +207,6 @@ class Losses:
                     self._add(loss, number, Pair(place, found, result))
             self.done[number] = True
             self.inputs.progress(count, len(self._lost))
-            yield
 
     def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
         """Decide about one binding in every loss of a part that concerns it."""

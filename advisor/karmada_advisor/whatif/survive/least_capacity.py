@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,7 +49,7 @@ class LeastCapacity:
         losses: The losses, decided.
         loss: The world.
         is_over: Whether to end.
-        short: Domains that leave something without capacity; known after ``steps``, as ``looked``.
+        short: Domains that leave something without capacity; known after ``find``, as ``looked``.
         looked: Those that were looked at.
     """
 
@@ -64,11 +64,8 @@ class LeastCapacity:
         self._changed: set[str] = set()
         self.short = self.looked = 0
 
-    def steps(self) -> Generator[None, None, list[FoundRemedy]]:
-        """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them.
-
-        One step is the search for one cluster.
-        """
+    def find(self) -> list[FoundRemedy]:
+        """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them."""
         found: dict[object, FoundRemedy] = {}
         most: dict[str, dict[str, int]] = {}
         numbers = self._short()
@@ -78,7 +75,6 @@ class LeastCapacity:
             for name in self._candidates(number):
                 if answers >= _ANSWERS or self.is_over():
                     break
-                yield
                 least_ = self._least(number, name)
                 if least_ is None:
                     continue

@@ -8,7 +8,7 @@ today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
@@ -110,11 +110,8 @@ class Remedies(Struct, frozen=True):
     def _losses(self) -> Losses:
         return self.editor.losses
 
-    def steps(self) -> Generator[None, None, tuple[list[FoundRemedy], int]]:
-        """Return the remedies, those of the worst groups first, and how many groups were not looked at.
-
-        One step is a search, or the decisions after an edit.
-        """
+    def find(self) -> tuple[list[FoundRemedy], int]:
+        """Return the remedies, those of the worst groups first, and how many groups were not looked at."""
         found: list[FoundRemedy] = []
         groups = self._groups()
         for number, group in enumerate(groups):
@@ -123,12 +120,7 @@ class Remedies(Struct, frozen=True):
             mine = [each for each in found if each.policy == group.policy]
             if any(group.pairs.keys() <= each.cured for each in mine):
                 continue
-            made = []
-            for one in self._of_group(group):
-                if one is not None:
-                    made.append(one)
-                yield
-            made.sort(key=self._rank)
+            made = sorted(self._of_group(group), key=self._rank)
             known = [each.edits for each in mine]
             fresh = [each for each in made if each.edits not in known]
             found += fresh[: max(1, self.per_policy - len(mine))]
@@ -167,8 +159,8 @@ class Remedies(Struct, frozen=True):
                 group.pairs[number, pair.position] = pair
         return sorted(made.values(), key=_size)
 
-    def _of_group(self, group: _Group) -> Iterator[FoundRemedy | None]:
-        """Yield remedies; None after a step without one."""
+    def _of_group(self, group: _Group) -> Iterator[FoundRemedy]:
+        """Yield remedies."""
         (number, place), pair = max(
             group.pairs.items(),
             key=lambda item: (
@@ -194,7 +186,6 @@ class Remedies(Struct, frozen=True):
             ],
         )
         for edits in closed:
-            yield None
             yield from self._verified(group, stored, edits)
         if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
             pairs = frozenset(group.pairs)
@@ -202,14 +193,12 @@ class Remedies(Struct, frozen=True):
         if group.effect is LossClass.MOVES:
             ref, clusters = ObjectRef(*stored.key), self._losses.inputs.clusters
             for edits in spreading_edits(ref, self.editor.manifests[stored.key], clusters):
-                yield None
                 yield from self._verified(group, stored, edits, rebalances=True)
             return
         if closed or not pair.found.is_decided:
             return
         seen: set[tuple[object, ...]] = set()
         for answer in LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
-            yield None
             key = tuple((each.slot, each.identity) for each in answer.edits)
             if key not in seen and not self.is_over():
                 seen.add(key)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Provenance, Tense
@@ -42,20 +42,16 @@ from karmada_scheduler.structs import replace
 if TYPE_CHECKING:  # the search for edits, which most reports do without
     from karmada_advisor.whatif.survive.remedies import FoundRemedy
 
-_DIGESTS_AT_ONCE: Final = 50
-"""Bindings of one step; each takes some 0.2 ms."""
 
-
-def report_steps(
+def survival_reports(
     question: SurviveQuestion,
     fleet: Fleet,
     *,
     taint_policies: Sequence[Mapping[str, Any]] | None = None,
     others: Sequence[Loss] = (),
     more_notes: Sequence[str] = (),
-    progress: Callable[[int, int], None] | None = None,
-) -> Generator[None, None, Sequence[SurvivalReport]]:
-    """Make the report about objects that were read, in steps; returns it, and those of other worlds.
+) -> Sequence[SurvivalReport]:
+    """Return the report about objects that were read, and those of other worlds.
 
     Args:
         question: About the fleet.
@@ -63,7 +59,6 @@ def report_steps(
         taint_policies: ClusterTaintPolicies; None if they are not known.
         others: Worlds besides that of the question; their reports have no remedies.
         more_notes: What the reader of the reports should know besides.
-        progress: Called with the number of bindings that are done, and their total; None for the terminal.
 
     Raises:
         NoAnswerError: There is no answer.
@@ -87,8 +82,6 @@ def report_steps(
         manifest = fleet.manifests[each.key]
         digests.append(binding_digest(manifest))
         present[each.key] = present_on(each, manifest, fleet, closed)
-        if len(digests) % _DIGESTS_AT_ONCE == 0:
-            yield
     more_notes = (*more_notes, *notes_of_same(same), *notes_of_present(closed, present))
     with fleet_rules(
         fleet, question.rules, expected=question.expected, again="survive", bindings=digests
@@ -105,15 +98,15 @@ def report_steps(
                 purge_mode=settings.purge_mode,
                 taints=taints,
                 present=present,
-                progress=progress or progress_of_bindings(),
+                progress=progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )
         )
-        yield from losses.steps()
+        losses.run()
         remedies: Sequence[FoundRemedy] = ()
         notes: Sequence[str] = ()
         if question.remedies:
-            remedies, notes = yield from _remedy_steps(question, fleet, losses, settings, deadline)
+            remedies, notes = _remedies(question, fleet, losses, settings, deadline)
         if pairs or question.drawn_pairs:
             from karmada_advisor.whatif.survive.pairs import decide_pairs, drawn
 
@@ -137,7 +130,6 @@ def report_steps(
                 remedies=remedies if world is loss else (),
                 more_notes=(*more_notes, *notes) if world is loss else more_notes,
             )
-            yield
             if question.baseline is not None:
                 check_baseline(question.baseline, report)
             fail_on = question.fails_on(report)
@@ -152,23 +144,10 @@ def report_steps(
     return reports
 
 
-T = TypeVar("T")
-
-
-def finished(steps: Generator[None, None, T]) -> T:
-    """Do all steps at once, and return their result."""
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            result: T = end.value
-            return result
-
-
-def _remedy_steps(
+def _remedies(
     question: SurviveQuestion, fleet: Fleet, losses: Losses, settings: LossSettings, deadline: float
-) -> Generator[None, None, tuple[Sequence[FoundRemedy], Sequence[str]]]:
-    """Look for what mends losses, in steps; returns it, and notes about what was not looked for."""
+) -> tuple[Sequence[FoundRemedy], Sequence[str]]:
+    """Return what mends losses, and notes about what was not looked for."""
     from karmada_advisor.whatif.survive import (  # the search for edits, which most reports do without
         least_capacity,
         remedies,
@@ -183,13 +162,13 @@ def _remedy_steps(
         per_policy=question.remedies,
         is_over=_after(remedies.SECONDS, deadline),
     )
-    edits, unsearched = yield from found.steps()
+    edits, unsearched = found.find()
     notes = []
     if unsearched:
         text = counted(unsearched, "group of failing bindings", "groups of failing bindings")
         notes.append(f"no remedy was looked for, for {text}: there are too many, or the time was over")
     capacity = least_capacity.LeastCapacity(losses, settings.loss, _after(least_capacity.SECONDS, deadline))
-    more = [] if settings.loss is Loss.ITSELF else (yield from capacity.steps())
+    more = [] if settings.loss is Loss.ITSELF else capacity.find()
     if capacity.looked < capacity.short:
         of = counted(capacity.short, "domain leaves", "domains leave")
         notes.append(f"{of} something short; the least capacity to add was looked for in {capacity.looked:,}")
