@@ -14,7 +14,6 @@ from karmada_advisor.whatif.plan.capacity_model import ClusterLoad, Demand
 from karmada_advisor.whatif.plan.decide import PlannedDecision
 from karmada_advisor.whatif.plan.effects import Comparison, differences
 from karmada_scheduler.api.binding import BindingKey, BindingSpec, TargetCluster
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.snapshot import Snapshot
 
 CPU: Final = "cpu"
@@ -47,19 +46,20 @@ def loads_after(
                 asked.setdefault(name, Counter()).update(
                     {resource: more * amount for resource, amount in amounts.items()}
                 )
-    loads = []
+    loads, capacity = [], FreeCapacity(snapshot)
     for name in sorted(changes):
         if changes[name] or name in starts:
-            demands = tuple(_demands(snapshot.get(name), asked.get(name, {})))
+            demands = tuple(_demands(capacity.free(name) or {}, asked.get(name, {})))
             over = tuple(each.resource for each in demands if each.is_over)
             after = before[name] + changes[name]
             loads.append(ClusterLoad(name, before[name], after, starts[name], demands, over))
     return tuple(sorted(loads, key=_urgency))
 
 
-def _demands(cluster: Cluster | None, asked: Mapping[str, int]) -> Iterator[Demand]:
+def _demands(free: Amounts, asked: Amounts) -> Iterator[Demand]:
     for resource in sorted(asked, key=lambda each: (_FIRST.get(each, 2), each)):
-        yield Demand(resource, in_cores(resource, asked[resource]), _free(cluster, resource))
+        left = in_cores(resource, free[resource]) if resource in free else None
+        yield Demand(resource, in_cores(resource, asked[resource]), left)
 
 
 def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:
@@ -81,13 +81,6 @@ def requests(spec: BindingSpec) -> dict[str, int]:
 def in_cores(resource: str, units: int) -> float:
     """Return an amount in the units of a plan: cpu in cores instead of thousandths."""
     return units / 1000 if resource == CPU else units
-
-
-def _free(cluster: Cluster | None, resource: str) -> float | None:
-    summary = cluster.resource_summary if cluster is not None else None
-    if summary is None or resource not in summary.allocatable:
-        return None
-    return in_cores(resource, units(resource, summary.left(resource)))
 
 
 Amounts = Mapping[str, int]

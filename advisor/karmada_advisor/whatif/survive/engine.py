@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.whatif.plan.decide import PlanSide, grouped, no_progress
+from karmada_advisor.whatif.plan.decide import PlanSide, Progress, grouped, no_progress
 from karmada_advisor.whatif.plan.load import FreeCapacity, Starting, requests
 from karmada_advisor.whatif.survive.classify import (
     NO_EXCEPTIONS,
@@ -80,18 +80,18 @@ class Losses:
                 self.asked.pop(place, None)
         self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
 
-    def run(self) -> None:
-        """Decide about everything, or until ``is_over``."""
+    def run(self, progress: Progress = no_progress) -> None:
+        """Decide about everything, or until ``is_over``; ``progress`` gets how many are done, and their total."""
         coupled = self.inputs.rules.is_coupled
         for part in [()] if coupled else self._parts():
-            self._decide_part(frozenset(part))
+            self._decide_part(frozenset(part), progress)
             if self.inputs.is_over():
                 break
             for number in part:
                 self.done[number] = True
         else:
             if coupled:
-                self._decide_in_order()
+                self._decide_in_order(progress)
         free = FreeCapacity(self.side.snapshot)
         for loss, tallies in self.tallies.items():
             for number, tally in enumerate(tallies):
@@ -115,7 +115,6 @@ class Losses:
             self.inputs,
             bindings=[changed.get(place, each) for place, each in enumerate(self.bindings)],
             purge_modes=self.inputs.purge_modes if purge_modes is None else purge_modes,
-            progress=no_progress,
             is_over=never,
         )
         made = Losses(inputs, self, changed)
@@ -164,7 +163,7 @@ class Losses:
                     counts[number] += 1
         return sorted(range(len(counts)), key=lambda number: -counts[number])
 
-    def _decide_part(self, part: frozenset[int]) -> None:
+    def _decide_part(self, part: frozenset[int], progress: Progress) -> None:
         """Decide about all bindings in some domains, or until ``is_over``."""
         shared, last = SharedDecisions(), None
         for number, (place, binding) in enumerate(self._ordered, 1):
@@ -175,7 +174,7 @@ class Losses:
                 shared, last = SharedDecisions(), placement
             if placement is not None and binding.spec.clusters and not binding.deleting:
                 self._prepare(place, binding, shared, part)
-            self.inputs.progress(number, len(self._ordered))
+            progress(number, len(self._ordered))
 
     def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
         inputs = self.inputs
@@ -193,7 +192,7 @@ class Losses:
             self._decide(place, decisions, part)
             decisions.forget()
 
-    def _decide_in_order(self) -> None:
+    def _decide_in_order(self, progress: Progress) -> None:
         """Decide domain by domain, each decision after those before it."""
         coupled = CoupledLosses(self.side, self.bindings, self.inputs.taints)
         asked = dict(sorted(self.asked.items()))
@@ -206,7 +205,7 @@ class Losses:
                     result = classified(asked[place].binding.spec, lost, found)
                     self._add(loss, number, Pair(place, found, result))
             self.done[number] = True
-            self.inputs.progress(count, len(self._lost))
+            progress(count, len(self._lost))
 
     def _decide(self, place: int, decisions: LossDecisions, part: frozenset[int]) -> None:
         """Decide about one binding in every loss of a part that concerns it."""

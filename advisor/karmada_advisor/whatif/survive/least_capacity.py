@@ -9,7 +9,6 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.explain.remedy_model import ObjectShown
-from karmada_advisor.whatif.plan.decide import no_progress
 from karmada_advisor.whatif.plan.load import CPU, requests
 from karmada_advisor.whatif.survive.classify import LossClass, wanted
 from karmada_advisor.whatif.survive.edited import PairKey
@@ -185,7 +184,6 @@ class LeastCapacity:
                 bindings=self._starting(number),
                 domains=[inputs.domains[number]],
                 losses=[self.loss],
-                progress=no_progress,
                 is_over=never,
             )
         )

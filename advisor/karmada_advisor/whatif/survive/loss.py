@@ -22,7 +22,6 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.state.stored import mapping, mappings
-from karmada_advisor.whatif.plan.decide import Progress, no_progress
 from karmada_advisor.whatif.plan.deletions import NO_EXECUTE, applied_placement
 from karmada_advisor.whatif.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.whatif.survive.classify import PresentOn
@@ -216,7 +215,6 @@ class LossInputs(Struct, frozen=True):
         purge_mode: Of the others; "" for Karmada's default.
         taints: Of lost clusters.
         present: What is known to run of each binding; of those that are left out, all that is assigned.
-        progress: Called with the number of bindings that are done, and their total.
         is_over: Whether to end with the domains that are done.
         snapshot: The same clusters; None to make one. Of a sequence with a log of changes, caches stay hot.
     """
@@ -231,6 +229,5 @@ class LossInputs(Struct, frozen=True):
     purge_mode: str = ""
     taints: LossTaints = NO_POLICIES
     present: Mapping[BindingKey, PresentOn] = field(default_factory=dict)
-    progress: Progress = no_progress
     is_over: Callable[[], bool] = never
     snapshot: Snapshot | None = None

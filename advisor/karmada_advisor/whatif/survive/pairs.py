@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from math import comb
 from typing import Final
 
-from karmada_advisor.whatif.plan.decide import no_progress
 from karmada_advisor.whatif.survive.classify import LossTally
 from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomain
 from karmada_advisor.whatif.survive.edited import PairFigures, figures
@@ -62,7 +61,7 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
         )
         for one, other in pairs
     ]
-    both = Losses(replace(losses.inputs, domains=made, progress=no_progress))
+    both = Losses(replace(losses.inputs, domains=made))
     both.run()
     for loss, tallies in both.tallies.items():
         singles = losses.tallies[loss]

@@ -98,11 +98,10 @@ def survival_reports(
                 purge_mode=settings.purge_mode,
                 taints=taints,
                 present=present,
-                progress=progress_of_bindings(),
                 is_over=lambda: time.monotonic() >= deadline,
             )
         )
-        losses.run()
+        losses.run(progress_of_bindings())
         remedies: Sequence[FoundRemedy] = ()
         notes: Sequence[str] = ()
         if question.remedies:
