@@ -100,8 +100,3 @@ def capacity_bars(rows: Sequence[ClusterRow]) -> dict[str, CapacityBar]:
 
 def _available(row: ClusterRow) -> int:
     return row.capacity.available if row.capacity is not None and row.capacity.source else 0
-
-
-def percent(part: float, whole: float) -> float:
-    """Return a part of a whole in percent, 0 for an empty whole."""
-    return round(100 * part / whole, 2) if whole else 0.0
