@@ -200,6 +200,26 @@ PROBLEMS = {
         ),
         "9:29: a manifest needs metadata",
     ),
+    "a workload in place whose kind is a list": (
+        with_cases(GOOD).replace("[workloads.yaml]", "[workloads.yaml, {kind: [a], metadata: {name: web}}]"),
+        "9:36: kind: expected text, got a list",
+    ),
+    "a version of decisions that is a list": (
+        BEGIN + "scheduler: {decisionsOf: [a]}\n" + with_cases(GOOD, begin=""),
+        '10:26: decisionsOf: expected "1.18" or "1.17", in quotes, got [\'a\']',
+    ),
+    "a number in place of expectations": (
+        expecting("7"),
+        "13:15: shop/web: expected a mapping, got an integer",
+    ),
+    "a number in place of warnings": (
+        expecting("{warnings: 7}"),
+        "13:26: warnings: expected a list, got an integer",
+    ),
+    "no value for warnings": (
+        expecting("{warnings: }"),
+        "13:26: warnings: expected a list, got nothing",
+    ),
     "sizes of nobody": (
         BEGIN + "sizes: {shop/wob: {replicas: 1}}\n" + with_cases(GOOD, begin=""),
         "10:9: sizes: shop/wob: no workload has this name; nearest: shop/web",

@@ -29,7 +29,7 @@ _TEXT_OR_TEXTS: Final = frozenset({"taint", "label", "room"})
 
 
 class CaseReader:
-    """Reads cases; what is wrong is noted in the file."""
+    """Reads cases; what is wrong is noted in the file, of which nothing is used then."""
 
     def __init__(self, located: LocatedFile, *, has_plugins: bool = False) -> None:
         """Read the cases of a file; with plugins of its own, causes may have codes of these."""
@@ -130,104 +130,94 @@ class CaseReader:
             if word in _TEXT_OR_TEXTS:
                 for _, text in self._in.texts(at, each, or_one=True):
                     yield ScenarioChange(word, name, text, place)
-            elif self._is_value(word, at, each):
+            else:
+                if word == "scale":
+                    self._in.count(at, each)
+                else:
+                    self._in.typed(at, each, {"ready": bool, "add": str, "edit": dict}[word])
                 yield ScenarioChange(word, name, each, place)
-
-    def _is_value(self, word: str, path: YamlPath, value: Any) -> bool:
-        if word == "scale":
-            return self._in.count(path, value)
-        type_ = {"ready": bool, "add": str, "edit": dict}[word]
-        return self._in.typed(path, value, type_)
 
     # --- expectations ---
 
     def _expectations(self, path: YamlPath, value: Any, *, in_step: bool) -> Iterator[Expectation]:
         for name, each in self._in.mapping(path, value).items():
             at = (*path, name)
-            known = [
-                key for key in keys_of("Expectation") if in_step or key not in OF_STEPS or key in (each or ())
-            ]
+            given = each if isinstance(each, dict) else {}
+            known = [key for key in keys_of("Expectation") if in_step or key not in OF_STEPS or key in given]
             found = self._in.mapping(at, each, known)
-            if not found and isinstance(each, dict) and not each:
+            if each == {}:
                 self._in.problem(at, f"{name}: nothing is expected; use one of {', '.join(known)}")
-            keys = {
-                key: ExpectedValue(self._value((*at, key), key, wanted), self._in.place((*at, key)))
-                for key, wanted in found.items()
-                if self._is_expected((*at, key), key, wanted)
-            }
+            keys = {}
+            for key, wanted in found.items():
+                self._check((*at, key), key, wanted)
+                if wanted is not None:
+                    keys[key] = ExpectedValue(
+                        self._value((*at, key), key, wanted), self._in.place((*at, key))
+                    )
             yield Expectation(name, self._in.place(at, of_key=True), keys)
 
     def _value(self, path: YamlPath, key: str, wanted: Any) -> Any:
         """Return an expectation; expressions have their own places."""
         if key != "that":
             return wanted
-        found = [(path, wanted)] if isinstance(wanted, str) else self._in.items(path, wanted)
+        found = self._in.items(path, wanted) if isinstance(wanted, list) else [(path, wanted)]
         return tuple(ExpectedValue(text, self._in.place(at)) for at, text in found)
 
-    def _are_expressions(self, path: YamlPath, value: Any) -> bool:
-        if isinstance(value, str):
-            return _check_expression(self._in, path, "that", value)
-        if not value:
-            self._in.problem(path, "that: there is no expression")
-            return False
-        checked = [
-            _check_expression(self._in, at, f"that[{index}]", each)
-            for index, (at, each) in enumerate(self._in.items(path, value))
-        ]
-        return bool(checked) and all(checked)
-
-    def _is_expected(self, path: YamlPath, key: str, value: Any) -> bool:
+    def _check(self, path: YamlPath, key: str, value: Any) -> None:
+        """Note what is wrong with an expectation."""
         match key:
-            case "placed":
-                return self._in.typed(path, value, bool)
+            case "placed" | "policy":
+                self._in.typed(path, value, bool if key == "placed" else str)
             case "replicas" | "stops":
-                return self._in.count(path, value)
-            case "policy":
-                return self._in.typed(path, value, str)
+                self._in.count(path, value)
             case "notPlaced":
-                return value is True or self._in.typed(path, value, str, "notPlaced (true or a reason)")
+                if value is not True:
+                    self._in.typed(path, value, str, "notPlaced (true or a reason)")
             case "clusters":
-                return self._is_clusters(path, value)
+                self._check_clusters(path, value)
             case "that":
-                return self._are_expressions(path, value)
+                self._check_expressions(path, value)
             case "causes":
-                known = (value if isinstance(value, list) else ()) if self._has_plugins else CODES
-                return self._known_texts(path, value, known, "explain has no cause")
+                for at, text in self._in.texts(path, value):
+                    known = (text,) if self._has_plugins else CODES
+                    self._check_known(at, "explain has no cause", text, known)
             case "warnings":
-                return value == "none" or len(self._in.texts(path, value)) == len(value)
+                if value != "none" and self._in.typed(path, value, list):
+                    self._in.texts(path, value)
             case _:
-                known = SCHEMA["$defs"]["Expectation"]["properties"][key]["enum"]
-                return self._in.typed(path, value, str) and self._is_known(path, key, value, known)
+                if self._in.typed(path, value, str):
+                    known = SCHEMA["$defs"]["Expectation"]["properties"][key]["enum"]
+                    self._check_known(path, key, value, known)
 
-    def _is_clusters(self, path: YamlPath, value: Any) -> bool:
+    def _check_expressions(self, path: YamlPath, value: Any) -> None:
+        if isinstance(value, str):
+            _check_expression(self._in, path, "that", value)
+        elif not value:
+            self._in.problem(path, "that: there is no expression")
+        else:
+            for index, (at, each) in enumerate(self._in.items(path, value)):
+                _check_expression(self._in, at, f"that[{index}]", each)
+
+    def _check_clusters(self, path: YamlPath, value: Any) -> None:
         if not value and isinstance(value, dict | list):
             self._in.problem(path, "clusters: it is empty; write notPlaced: true, or placed: false")
-            return False
-        if isinstance(value, dict):
-            counts = [self._in.count((*path, name), each) for name, each in value.items()]
-            return all(counts)
-        found = self._in.texts(path, value)
-        names = [name for _, name in found]
-        for at, name in found:
-            if names.count(name) > 1:
-                self._in.problem(at, f"clusters: {name} is there twice")
-                return False
-        return isinstance(value, list) and len(found) == len(value)
+        elif isinstance(value, dict):
+            for name, each in value.items():
+                self._in.count((*path, name), each)
+        else:
+            found = self._in.texts(path, value)
+            names = [name for _, name in found]
+            twice = next(((at, name) for at, name in found if names.count(name) > 1), None)
+            if twice is not None:
+                self._in.problem(twice[0], f"clusters: {twice[1]} is there twice")
 
-    def _known_texts(self, path: YamlPath, value: Any, known: Iterable[str], what: str) -> bool:
-        found = self._in.texts(path, value)
-        are_known = [self._is_known(at, what, text, known) for at, text in found]
-        return isinstance(value, list) and all(are_known)
-
-    def _is_known(self, path: YamlPath, what: str, value: str, known: Iterable[str]) -> bool:
-        if value in known:
-            return True
-        self._in.problem(path, f"{what} {value}{nearest_hint(value, known)}")
-        return False
+    def _check_known(self, path: YamlPath, what: str, value: str, known: Iterable[str]) -> None:
+        if value not in known:
+            self._in.problem(path, f"{what} {value}{nearest_hint(value, known)}")
 
 
-def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: Any) -> bool:
-    """Return whether a value is an expression; what is wrong is noted in the file.
+def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: Any) -> None:
+    """Note what is wrong with an expression.
 
     Args:
         located: The file.
@@ -240,12 +230,12 @@ def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: An
         what = {dict: "a mapping", bool: "true or false"}.get(type(value), "another value")
         hint = 'Put it in quotes: it has ": "' if isinstance(value, dict) else "Put it in quotes"
         located.problem(path, f"{name}: expected an expression, got {what}. {hint}")
-        return False
+        return
     if extent is not None and not extent.style:
         rest = located.line(extent.end_line)[extent.end_column - 1 :].strip()
         if rest.startswith("#"):
             located.problem(path, f'{name}: " #" begins a comment here; put the expression in quotes')
-            return False
+            return
     try:
         expressions().compile(value)
     except NoCelError as problem:
@@ -261,6 +251,3 @@ def _check_expression(located: LocatedFile, path: YamlPath, name: str, value: An
         if extent is not None and value in written and problem.line == 1:
             place = FilePlace(place.line, place.column + problem.column - (0 if extent.style else 1))
         located.problems.append(FileProblem(located.path, *place, f"{name}: {problem}", excerpt))
-    else:
-        return True
-    return False

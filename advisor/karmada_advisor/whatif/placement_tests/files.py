@@ -195,7 +195,7 @@ class _Reader:
         if "config" in found and self._in.typed((*path, "config"), found["config"], str):
             config = self.included.resolved((*path, "config"), found["config"])
         decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
-        if decisions_of not in RULES:
+        if decisions_of not in [*RULES]:  # which compares: a list has no hash
             known = " or ".join(f'"{each}"' for each in RULES)
             self._in.problem(
                 (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
@@ -222,7 +222,9 @@ class _Reader:
     def _gates(self, path: YamlPath, value: Any, definition: str) -> dict[str, bool]:
         known = SCHEMA["$defs"][definition]["properties"]["featureGates"]["properties"]
         found = self._in.mapping(path, value, known)
-        return {name: each for name, each in found.items() if self._in.typed((*path, name), each, bool)}
+        for name, each in found.items():
+            self._in.typed((*path, name), each, bool)
+        return found
 
 
 def _is_other(manifest: Manifest) -> bool:

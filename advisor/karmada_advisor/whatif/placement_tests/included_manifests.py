@@ -50,10 +50,12 @@ class IncludedManifests:
         for field in ("apiVersion", "kind", "metadata"):
             if not value.get(field):
                 self._in.problem(path, f"a manifest needs {field}")
+        kind = value.get("kind") or ""
+        self._in.typed((*path, "kind"), kind, str)
         metadata = value.get("metadata")
         if isinstance(metadata, dict) and not isinstance(metadata.get("name"), str):
             self._in.problem((*path, "metadata"), "a manifest needs metadata.name")
-        return {**value, "metadata": metadata if isinstance(metadata, dict) else {}}
+        return {**value, "kind": str(kind), "metadata": metadata if isinstance(metadata, dict) else {}}
 
     def of_files(self, path: YamlPath, written: str) -> Iterator[Manifest]:
         target = self.resolved(path, written)
