@@ -60,9 +60,7 @@ class CaseReader:
                 name,
                 self._in.place((*at, "name")),
                 tuple(self._given((*at, "given"), found.get("given"))),
-                tuple(self._expectations((*at, "expect"), found["expect"], in_step=False))
-                if "expect" in found
-                else (),
+                tuple(self._expectations(at, found, in_step=False)),
                 tuple(self._steps((*at, "then"), found["then"])) if "then" in found else (),
                 skip if self._in.typed((*at, "skip"), skip, str) else "",
             )
@@ -87,11 +85,7 @@ class CaseReader:
             )
             if not changes and not self._in.problems:
                 self._in.problem(at, f"then[{index}]: nothing happens; use one of {', '.join(WORDS)}")
-            expect = (
-                tuple(self._expectations((*at, "expect"), found["expect"], in_step=True))
-                if "expect" in found
-                else ()
-            )
+            expect = tuple(self._expectations(at, found, in_step=True))
             yield CaseStep(index, self._in.place(at), changes, expect)
 
     def _changes(self, path: YamlPath, words: Mapping[str, Any]) -> Iterator[ScenarioChange]:
@@ -139,8 +133,12 @@ class CaseReader:
 
     # --- expectations ---
 
-    def _expectations(self, path: YamlPath, value: Any, *, in_step: bool) -> Iterator[Expectation]:
-        for name, each in self._in.mapping(path, value).items():
+    def _expectations(
+        self, of: YamlPath, parts: Mapping[str, Any], *, in_step: bool
+    ) -> Iterator[Expectation]:
+        """Yield the expectations of a case, or of a step of one."""
+        path = (*of, "expect")
+        for name, each in self._in.mapping(path, parts.get("expect", {})).items():
             at = (*path, name)
             given = each if isinstance(each, dict) else {}
             known = [key for key in keys_of("Expectation") if in_step or key not in OF_STEPS or key in given]
