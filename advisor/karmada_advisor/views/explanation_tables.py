@@ -8,7 +8,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.funnel import LOST_BY
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, SelectTrace
+from karmada_advisor.explain.trace_model import ClusterRow, Combination, DivideTrace, SelectTrace
 from karmada_advisor.views.document import Line, Table, TextBlock
 from karmada_advisor.views.text import Style
 
@@ -113,10 +113,7 @@ def combinations(trace: SelectTrace, style: Style) -> Iterator[TextBlock]:
     least, most = trace.limits["region"]
     wanted = f"exactly {least}" if least == most else f"{least} to {most}"
     yield f"Regions: {wanted} wanted{clusters_wanted(trace)}"
-    rows = [
-        (" + ".join(each.names), str(each.clusters), str(each.weight), LOST_BY.get(each.lost_by, "taken"))
-        for each in style.first(trace.combinations, 4)
-    ]
+    rows = [combination_cells(combination) for combination in style.first(trace.combinations, 4)]
     hidden = len(trace.combinations) - len(rows) + max(0, trace.more_combinations)
     if hidden:
         rows[-1] = (*rows[-1][:3], f"{rows[-1][3]}   and {hidden:,} more")
@@ -125,11 +122,24 @@ def combinations(trace: SelectTrace, style: Style) -> Iterator[TextBlock]:
         yield "  there are too many other sets to list"
 
 
+def combination_cells(found: Combination) -> tuple[str, str, str, str]:
+    """Return a set of regions with its clusters, its weight, and what became of it."""
+    result = "taken" if found.taken else LOST_BY[found.lost_by]
+    return " + ".join(found.names), str(found.clusters), str(found.weight), result
+
+
+def division_words(trace: DivideTrace) -> str:
+    """Return how replicas were divided; "" if they were not, or by a plugin."""
+    if not trace.divided or not trace.rows or trace.mode == "plugin" or trace.strategy not in _STRATEGIES:
+        return ""
+    return f"{_STRATEGIES[trace.strategy]}{_MODES.get(trace.mode, '')}"
+
+
 def division(trace: DivideTrace, style: Style) -> Iterator[TextBlock]:
     """Yield how replicas were divided; nothing if they were not, or by a plugin."""
-    if not trace.divided or not trace.rows or trace.mode == "plugin" or trace.strategy not in _STRATEGIES:
+    how = division_words(trace)
+    if not how:
         return
-    how = f"{_STRATEGIES[trace.strategy]}{_MODES.get(trace.mode, '')}"
     yield Line(f"Division: {how}, Webster's method", breaks=False)
     kept = any(row.kept for row in trace.rows)
     rows = trace.rows if len(trace.rows) <= ROWS + 1 else style.first(trace.rows, ROWS)
