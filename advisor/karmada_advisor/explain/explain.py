@@ -51,7 +51,7 @@ def explain(
         binding=_head_of(inputs.binding),
         state=situation.stored,
         provenance=_provenance(situation, source, tense),
-        would_be=_would_be(situation, causes) if inputs.is_judged else None,
+        would_be=_would_be(situation, causes) if situation.is_foreseen else None,
         causes=causes,
         condition=_condition(situation),
     )
@@ -231,7 +231,7 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
 
 def _condition(situation: Situation) -> model.ConditionShown | None:
     binding, agrees = situation.inputs.binding, True
-    if situation.is_decided and situation.asks and situation.inputs.is_judged:
+    if situation.is_decided and situation.asks and situation.is_foreseen:
         expected = condition_for(situation.now.decision.error)
         status, reason, *_ = condition_of(binding)
         agrees = (status, reason) == (expected.status, expected.reason)

@@ -18,7 +18,7 @@ from karmada_advisor.explain.trace_model import (
 )
 from karmada_advisor.explain.trace_select import trace_select
 from karmada_advisor.explain.trace_trigger import trace_trigger
-from karmada_advisor.state.model import BindingState
+from karmada_advisor.state.model import BindingState, HeldBy
 from karmada_advisor.state.reading import NOT_CHANGED, state_of
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
@@ -210,6 +210,11 @@ class Situation(Struct, frozen=True, dict=True):
     def is_decided(self) -> bool:
         """Whether the binding is scheduled by this scheduler at all."""
         return self.state not in _NOTHING_TO_DECIDE
+
+    @property
+    def is_foreseen(self) -> bool:
+        """Whether it is known what the next decision writes: by which rules, and that no quota has refused the last one."""
+        return self.inputs.is_judged and self.stored.held_by is not HeldBy.QUOTA
 
     @cached_property
     def placement(self) -> dict[str, int]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.state.model import Target
+from karmada_advisor.state.model import HeldBy, Target
 from karmada_advisor.views.document import Line, Section, Table, TextBlock
 from karmada_advisor.views.state import NO_RESULT, headline, remarks
 from karmada_advisor.views.text import Style, text
@@ -80,7 +80,9 @@ def _holds(found: WhyNot, asked: str, style: Style) -> str:
 
 
 def _would_be(found: WhyNot, style: Style) -> str:
-    """Return what a decision now would give."""
+    """Return what a decision now would give, or what limits that where a quota has refused the last one."""
+    if found.state.held_by is HeldBy.QUOTA and found.notes:
+        return " ".join(found.notes)
     return f"Would be: {_placement(found.next.result, style)} (a decision now)."
 
 

@@ -50,6 +50,19 @@ def claimed(made: BindingBuilder, by: str) -> dict[str, Any]:
     return manifest
 
 
+def said(
+    folder: Path, capsys: pytest.CaptureFixture[str], *question: str, **files: list[dict[str, Any]]
+) -> str:
+    """Return the text of the answer over files, on one line."""
+    flags = []
+    for kind, manifests in files.items():
+        path = folder / f"{kind}.yaml"
+        path.write_text(yaml.safe_dump_all(manifests))
+        flags.append(f"--{kind}={path}")
+    main([*question, *flags])
+    return " ".join(capsys.readouterr().out.split())
+
+
 def asked(
     folder: Path,
     capsys: pytest.CaptureFixture[str],
@@ -102,6 +115,23 @@ def test_a_refusal_by_a_quota_is_cured_by_fewer_replicas_smaller_requests_or_a_h
         "object": {"kind": "FederatedResourceQuota", "namespace": "default", "name": "team-a"},
         "patch": [{"op": "replace", "path": "/spec/overall/cpu", "value": "6"}],
     }
+
+
+def test_no_placement_is_promised_that_a_quota_which_was_not_read_may_refuse(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(6, cpu=1).dynamic_weight().on(m1=2, m2=2).observed_generation(1)
+    made.condition(type="Scheduled", status="False", reason="QuotaExceeded", message="exceeded")
+    clusters = [cluster(name).capacity(cpu=9, memory="100Gi", pods=100).manifest() for name in ("m1", "m2")]
+    files = {"clusters": clusters, "bindings": [made.manifest()]}
+
+    explained = said(tmp_path, capsys, "explain", "web", **files)
+    why_not = said(tmp_path, capsys, "why-not", "web", "--placed", **files)
+
+    assert "QuotaRefused" in explained
+    assert "Would be" not in explained + why_not
+    assert "a decision now would write another one" not in explained
+    assert "quotas were not read (--quotas): it may refuse it again" in why_not
 
 
 def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
