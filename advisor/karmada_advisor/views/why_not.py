@@ -63,18 +63,20 @@ def first_line(found: WhyNot, style: Style) -> str:
         is_off = all(target.name != found.cluster for target in found.present) and not found.goal.as_new
         end = f". {_would_be(found, style)}" if found.next_holds and not found.holds else ""
         return f"{found.cluster} has {'none' if found.holds or is_off else 'some'} of {asked}{end}"
-    if found.next_holds:
+    is_there = any(target.name == found.cluster for target in found.present)
+    if found.next_holds or is_there:
         return _holds(found, asked, style)
-    where = "" if found.present or found.goal.as_new else ", which is placed nowhere"
+    where = "" if found.state.clusters or found.goal.as_new else ", which is placed nowhere"
     few = f"fewer than {found.goal.replicas}" if found.goal.replicas > 1 else "none"
     return f"{found.cluster} has {few} of {asked}{where}"
 
 
 def _holds(found: WhyNot, asked: str, style: Style) -> str:
-    has = found.present if found.holds and not found.goal.as_new else found.next.result
+    is_stored = (found.holds or not found.next_holds) and not found.goal.as_new
+    has = found.present if is_stored else found.next.result
     count = next((target.replicas for target in has if target.name == found.cluster), 0)
     share = f"{count} of {asked}" if count else asked
-    if found.holds and not found.goal.as_new:
+    if is_stored:
         return f"{found.cluster} has {share}"
     return f"{found.cluster} would get {share}. {_would_be(found, style)}"
 

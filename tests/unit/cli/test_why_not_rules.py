@@ -134,6 +134,32 @@ def test_no_placement_is_promised_that_a_quota_which_was_not_read_may_refuse(
     assert "quotas were not read (--quotas): it may refuse it again" in why_not
 
 
+@pytest.mark.parametrize(
+    ("made", "asked_for", "answer"),
+    [
+        (
+            binding("web").replicas(4).dynamic_weight().on(gone=1, m1=3),
+            "gone",
+            "gone has 1 of the 4 replicas of default/web-deployment WHY",
+        ),
+        (binding("web").placement(None), "m2", "m2 has none of default/web-deployment WHY"),
+    ],
+    ids=["a cluster that is being deleted has replicas", "other clusters have what another binding requires"],
+)
+def test_what_a_cluster_has_is_what_is_stored(
+    made: BindingBuilder, asked_for: str, answer: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    clusters = [cluster(name).manifest() for name in ("m1", "m2")] + [cluster("gone").deleting().manifest()]
+    if not made.build().spec.placement:
+        requirer = {"namespace": "default", "name": "app", "clusters": [{"name": "m1"}]}
+        made.manifest()["spec"]["requiredBy"] = [requirer]
+        made.manifest()["metadata"]["labels"] = {}  # no policy claims it
+
+    found = said(tmp_path, capsys, "why-not", "web", asked_for, clusters=clusters, bindings=[made.manifest()])
+
+    assert answer in found
+
+
 def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
