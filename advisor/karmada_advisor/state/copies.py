@@ -15,6 +15,11 @@ from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 _FOLLOWER_LABEL: Final = "resourcebinding.karmada.io/depended-by-"
 """What the dependencies distributor writes onto each binding that it has made, before a hash."""
 
+PURGED: Final = frozenset({"Directly", "Immediately"})
+"""The purge modes with which an eviction deletes the Work at once, and no Work is written elsewhere while it exists.
+
+``Immediately`` is the old name.
+"""
 
 PRESERVED: Final = "preserveResourcesOnDeletion; Karmada refuses to apply it there again, unless spec.conflictResolution is Overwrite"
 

@@ -7,7 +7,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.state.copies import copies_of, live_tasks, requirers, was_required
+from karmada_advisor.state.copies import PURGED, copies_of, live_tasks, requirers, was_required
 from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
 from karmada_advisor.state.propagation import Suspended, fully_applied, manager_of, rows_of
 from karmada_advisor.state.schedulers import Schedulers
@@ -72,6 +72,8 @@ def unreadable(problem: str) -> BindingState:
 def seconds_left(task: GracefulEvictionTask, now: datetime | None) -> int | None:
     """Return the seconds until an eviction task ends at the latest; None if that is not stored."""
     period = task.manifest.get("gracePeriodSeconds")
+    if task.manifest.get("suppressDeletion") is not None:
+        return None
     if now is None or isinstance(period, bool) or not isinstance(period, int) or not task.creation_timestamp:
         return None
     try:
@@ -228,17 +230,27 @@ class _StateReading:
 
     @cached_property
     def _leaving(self) -> str:
-        """Where old copies still run, and until when; "" without eviction tasks of clusters that exist."""
-        tasks = self._tasks
-        if not tasks:
-            return ""
-        left = [seconds_left(each, self._facts.now) for each in tasks]
+        """Where old copies run, and until when; "" without eviction tasks of clusters that exist."""
+        clusters: dict[tuple[str, str], list[str]] = {}
+        for task in self._tasks:
+            clusters.setdefault(self._end_of(task), []).append(task.from_cluster)
+        return "; ".join(
+            f"{lead} {', '.join(dict.fromkeys(names))}{end}" for (lead, end), names in clusters.items()
+        )
+
+    def _end_of(self, task: GracefulEvictionTask) -> tuple[str, str]:
+        """Return what becomes of the old copy of an eviction task: the words before and after the name of the cluster."""
+        if task.manifest.get("purgeMode") in PURGED:
+            return "its Work is deleted at once on", " (purgeMode Directly)"
+        if (suppressed := task.manifest.get("suppressDeletion")) is not None:
+            stays = "still runs on", " until suppressDeletion of its eviction task is false"
+            return stays if suppressed else ("is deleted now on", " (suppressDeletion is false)")
+        left = [seconds_left(each, self._facts.now) for each in self._tasks]
         longest = max((each for each in left if each is not None), default=None)
         at_most = "" if longest is None else f", {duration(longest)} more at most"
-        names = ", ".join(dict.fromkeys(each.from_cluster for each in tasks))
-        targets = ", ".join(sorted(self._spec.target_names))
-        until = f"until {targets} is healthy" if targets else "until its time is over"
-        return f"still runs on {names} {until}{at_most}"
+        targets = sorted(self._spec.target_names)
+        healthy = f"{', '.join(targets)} {'is' if len(targets) == 1 else 'are'} healthy"
+        return "still runs on", f" until {healthy if targets else 'its time is over'}{at_most}"
 
     def _undecided(self) -> BindingState | None:
         """It, or its template, has changed since the last decision, or there was none."""

@@ -221,6 +221,25 @@ def test_an_eviction_is_a_move_with_its_end() -> None:
     assert lost.text.endswith("still runs on m2 until its time is over, 5 min more at most")
 
 
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "still runs on m2 until m1, m3 are healthy, 5 min more at most"),
+        ({"suppressDeletion": True}, "still runs on m2 until suppressDeletion of its eviction task is false"),
+        ({"suppressDeletion": False}, "is deleted now on m2 (suppressDeletion is false)"),
+        ({"purgeMode": "Directly"}, "its Work is deleted at once on m2 (purgeMode Directly)"),
+        ({"purgeMode": "Never", "suppressDeletion": True}, "still runs on m2 until suppressDeletion of its"),
+    ],
+    ids=str,
+)
+def test_an_eviction_says_what_ends_the_old_copy(fields: dict[str, Any], text: str) -> None:
+    task = {"fromCluster": "m2", "gracePeriodSeconds": 600, "creationTimestamp": "2026-11-24T09:55:00Z"}
+    moving = placed(m1=2, m3=2)
+    moving.manifest()["spec"]["gracefulEvictionTasks"] = [task | fields]
+
+    assert read(moving).text.startswith(text)
+
+
 def test_suspended_dispatching_names_who_suspends_it() -> None:
     everywhere, some = placed(m1=2, m2=2), placed(m1=2, m2=2)
     everywhere.manifest()["spec"]["suspension"] = {"dispatching": True}

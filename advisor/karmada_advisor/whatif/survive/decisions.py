@@ -11,6 +11,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from functools import cached_property
 from typing import Final
 
+from karmada_advisor.state.copies import PURGED
 from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
@@ -32,12 +33,6 @@ from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct
-
-_PURGED: Final = frozenset({"Directly", "Immediately"})
-"""The purge modes with which no Work is written while the old one exists and its eviction is under way.
-
-``Immediately`` is the old name.
-"""
 
 
 class LossDecisions(Struct, dict=True):
@@ -150,7 +145,7 @@ class LossDecisions(Struct, dict=True):
             is_decided=True,
             is_purged_directly=left.is_evicted
             and loss is not Loss.DELETED
-            and self.purge_mode in _PURGED
+            and self.purge_mode in PURGED
             and not self._is_healthy_on(found.after),
             present=self.present,
         )
