@@ -160,6 +160,17 @@ def test_what_a_cluster_has_is_what_is_stored(
     assert answer in found
 
 
+def test_no_replicas_are_proposed_for_a_kind_without_replicas(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("tick").dynamic_weight().on(m1=0, m2=0).applied().observed_generation(1)
+
+    found = asked(tmp_path, capsys, "rb/tick-deployment", "m1", "--off", bindings=[made.manifest()])
+
+    assert found["remedies"]
+    assert ["setReplicas"] not in ops(found)
+
+
 def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.whynot.goals import BlockedStep, has_replicas
+from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, WEIGHTED
@@ -27,9 +27,7 @@ def proposals(context: Context) -> Iterator[Edit]:
 def replicas(context: Context) -> Iterator[Edit]:
     """Yield more and fewer replicas."""
     spec = context.binding.spec
-    if len(spec.components) > 1 or (
-        context.blocker.step < BlockedStep.DONE and not has_replicas(context.binding)
-    ):
+    if not has_replicas(context.binding):
         return
     base = spec.replicas
     present = sum(target.replicas for target in spec.clusters)
