@@ -165,7 +165,7 @@ def test_no_replicas_are_proposed_for_a_kind_without_replicas(
 ) -> None:
     made = binding("tick").dynamic_weight().on(m1=0, m2=0).applied().observed_generation(1)
 
-    found = asked(tmp_path, capsys, "rb/tick-deployment", "m1", "--off", bindings=[made.manifest()])
+    found = asked(tmp_path, capsys, "rb/tick-deployment", "m2", "--off", bindings=[made.manifest()])
 
     assert found["remedies"]
     assert ["setReplicas"] not in ops(found)
