@@ -171,6 +171,21 @@ def test_no_replicas_are_proposed_for_a_kind_without_replicas(
     assert ["setReplicas"] not in ops(found)
 
 
+def test_an_added_cluster_name_says_in_which_affinity_term(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = (
+        binding("web")
+        .replicas(2)
+        .placement({"clusterAffinities": [{"affinityName": "first", "clusterNames": ["m1"]}]})
+    )
+
+    found = asked(tmp_path, capsys, "rb/web-deployment", "m2", bindings=[made.manifest()])
+
+    texts = [edit["text"] for remedy in found["remedies"] for edit in remedy["edits"]]
+    assert "add m2 to clusterNames of affinity term first" in texts
+
+
 def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
