@@ -15,7 +15,7 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 56_150,
+    "lines of code, product": 55_930,
     "lines of code, tools": 25_500,
     "lines of code, tests": 73_400,
     "words of prose": 59_700,
