@@ -31,7 +31,7 @@ def quota(scene: Scene, **overall: str) -> None:
         headline=r"quota.*(team-a|cpu)",
         cause=r"^QuotaRefused: .*cpu",
         remedy=r"(scale to|^workload .*)\b1\b|quota.*team-a.*800m",
-        would_be="sim-a1",
+        would_be="^null$",
         quiet="quota",
     ),
     also=(
@@ -55,7 +55,7 @@ def quota_refuses(scene: Scene) -> None:
         headline=r"2 of 4.*sim-a1 2.*quota",
         cause=r"^QuotaRefused: .*cpu",
         remedy=r"(scale to|^workload .*)\b2\b|quota.*team-a.*1600m",
-        would_be='"replicas": 4',
+        would_be="^null$",
     )
 )
 def quota_refuses_more(scene: Scene) -> None:

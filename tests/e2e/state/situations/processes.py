@@ -10,6 +10,7 @@ from tests.e2e.state.plane import GATED, PLUGGED
 from tests.e2e.state.scene import Scene
 from tests.e2e.state.situations.expectations import REFUSED, not_placed
 from tests.e2e.workload import DYNAMIC, condition, named
+from tools.controlplane.api import local_session
 
 FROM = "--from={from south-scheduler}"
 WITH_CODE = ("--plugin-dir={plugins}",)
@@ -22,6 +23,9 @@ def _filtered(scene: Scene) -> None:
         annotations={"contract": "none"},
     )
     scene.wait(lambda found: condition(found).get("status") == "False", "refused")
+    url = f"{scene.plane.records[PLUGGED]}/v1/decisions/{scene.namespace}/web-deployment"
+    with local_session() as session:
+        scene.karmada.wait_for(lambda: session.get(url, timeout=10).ok, "the record of the decision")
 
 
 def _let_through(scene: Scene, **fields: Any) -> None:
@@ -77,7 +81,7 @@ def plugin_of_the_process_refuses(scene: Scene) -> None:
 @situation(
     not_placed(
         headline=r"contract",
-        cause=r"contract|Contracts|StaleCondition",
+        cause=r"contract|Contracts|StaleCondition|PluginsNotKnown",
         remedy="^$|.",
         problem="^$|.",
     ),
