@@ -3,7 +3,7 @@
 Bindings share placements and requests, as bindings of one policy do. They are decided repeatedly while clusters change,
 join, leave and begin to be deleted, and while the bindings get their targets: once with filter results, scores and
 orders from caches, and once without caches and with an estimator that is called cluster by cluster. Half of the scenarios
-have plugins without keys (``own_plugins``).
+have plugins without keys (``unkeyed_plugins``).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from karmada_scheduler.testing import framework
 from tools.oracle.generator.rng import Random
 from tools.oracle.generator.scenarios import scenarios
 from tools.oracle.generator.values import T1
-from tools.oracle.own_plugins import OWN
+from tools.oracle.unkeyed_plugins import UNKEYED
 
 _SHARED = 3
 """Placements, requests and kinds in a scenario; few, so that most bindings find something in the caches."""
@@ -63,8 +63,8 @@ class ChangingScenario:
         self.gates = FeatureGates({**document["gates"], "SchedulingOvercommitProtection": False})
         self.plugins = tuple(document["plugins"])
         self.identity = str(document["id"])
-        own = [plugin for plugin in OWN if rng.chance(0.3)]
-        self.framework = framework(*own, gates=self.gates, select=self.plugins)
+        unkeyed = [plugin for plugin in UNKEYED if rng.chance(0.3)]
+        self.framework = framework(*unkeyed, gates=self.gates, select=self.plugins)
         self.empty = bool(document["emptyWorkloadPropagation"])
         self.cached = self._algorithm([GeneralEstimator(self.gates)])
         self.clusters = {each["metadata"]["name"]: each for each in document["clusters"]}

@@ -136,15 +136,15 @@ def _with_cached(
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
         feasible, filtered_out = keyed.filter_current(cycle, known, results)
     by_pre_filter = frozenset(rejected)
-    if keyed.own_filters or rejected:
+    if keyed.unkeyed_filters or rejected:
         passing = [each for each in merged_clusters(results, names, feasible) if each.name not in rejected]
-        refused_again = {**rejected, **keyed.run_own_filters(cycle, passing, skipped)[1]}
+        refused_again = {**rejected, **keyed.run_unkeyed_filters(cycle, passing, skipped)[1]}
         feasible = [cluster for cluster in feasible if cluster.name not in refused_again]
         filtered_out |= refused_again
         names |= refused_again.keys()
     diagnosis = Diagnosis(_replaced(results.refused, names, filtered_out))
     # An explanation needs all scores of a plugin together.
-    is_cached = inputs.can_use_cached_order(cycle.binding.spec) and not (cycle.kept and keyed.own_scores)
+    is_cached = inputs.can_use_cached_order(cycle.binding.spec) and not (cycle.kept and keyed.unkeyed_scores)
     score_key = keyed.score_key(cycle) if is_cached else None
     if score_key is None:
         return FilteredClusters(merged_clusters(results, names, feasible), diagnosis, skipped, by_pre_filter)

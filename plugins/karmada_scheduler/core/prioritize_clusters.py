@@ -9,6 +9,7 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go prioritizeCluste
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
@@ -46,17 +47,17 @@ class ScoredClusters(Struct, frozen=True):
         scores: The scores of ``clusters``.
         order: All clusters, as for a binding that is on none of them; None if ``clusters`` are all that are feasible.
         filtered: The names of the clusters for which ``order`` does not hold.
-        own: With an order: the scores of all feasible clusters by plugins without a key.
+        unkeyed: With an order: the scores of all feasible clusters by plugins without a key.
     """
 
     clusters: Sequence[Cluster]
     scores: Scores
     order: SharedOrder | None = None
     filtered: frozenset[str] = frozenset()
-    own: OwnScores | None = None
+    unkeyed: UnkeyedScores | None = None
 
 
-class OwnScores(NamedTuple):
+class UnkeyedScores(NamedTuple):
     """Scores times weight of all feasible clusters, in the order of names, by plugins without a key."""
 
     clusters: Sequence[Cluster]
@@ -64,8 +65,7 @@ class OwnScores(NamedTuple):
 
     def of(self, clusters: Iterable[Cluster]) -> Scores:
         """Return the scores of some of these clusters."""
-        rows = {cluster.name: row for row, cluster in enumerate(self.clusters)}
-        chosen = [rows[cluster.name] for cluster in clusters]
+        chosen = [bisect_left(self.clusters, each.name, key=attrgetter("name")) for each in clusters]
         return {name: [scores[row] for row in chosen] for name, scores in self.scores.items()}
 
 
@@ -89,13 +89,15 @@ async def _scored(cycle: Cycle, found: FilteredClusters, inputs: DecisionInputs)
             scores |= await scores_of_extenders(framework.extenders, cycle, found.feasible)
         return ScoredClusters(found.feasible, scores)
     order = _shared_order(cycle, found.results, found.score_key, inputs)
-    own = None
-    if framework.keyed.own_scores or framework.plugins.pre_score:
+    unkeyed = None
+    if framework.keyed.unkeyed_scores or framework.plugins.pre_score:
         clusters = merged_clusters(found.results, found.filtered, found.feasible)
-        own = OwnScores(clusters, await framework.run_score(cycle, clusters, framework.keyed.keyed_scores))
-        order = order.with_scores(_by_row(order, clusters, _totals(own.scores, len(clusters))))
+        unkeyed = UnkeyedScores(
+            clusters, await framework.run_score(cycle, clusters, framework.keyed.keyed_scores)
+        )
+        order = order.with_scores(_by_row(order, clusters, _totals(unkeyed.scores, len(clusters))))
     return ScoredClusters(
-        found.feasible, _scores_of(framework, cycle, own, found.feasible), order, found.filtered, own
+        found.feasible, _scores_of(framework, cycle, unkeyed, found.feasible), order, found.filtered, unkeyed
     )
 
 
@@ -134,7 +136,7 @@ def scores_of(
 
     def read() -> Scores:
         clusters = sorted((candidate.cluster for candidate in candidates), key=attrgetter("name"))
-        return _scores_of(framework, cycle, scored.own, clusters)
+        return _scores_of(framework, cycle, scored.unkeyed, clusters)
 
     return LazyMapping(read)
 
@@ -162,7 +164,7 @@ def _shared_order(
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:
     """Return tier and score of clusters, for bindings that are not on them."""
     unplaced = cycle.unplaced
-    scores = framework.scoring.run(unplaced, clusters, framework.keyed.own_scores)
+    scores = framework.scoring.run(unplaced, clusters, framework.keyed.unkeyed_scores)
     totals = _totals(scores, len(clusters))
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
@@ -206,11 +208,11 @@ async def _candidates(
 
 
 def _scores_of(
-    framework: Framework, cycle: Cycle, own: OwnScores | None, clusters: Sequence[Cluster]
+    framework: Framework, cycle: Cycle, unkeyed: UnkeyedScores | None, clusters: Sequence[Cluster]
 ) -> Scores:
     """Return the scores of clusters by all plugins."""
-    scores: Scores = framework.scoring.run(cycle, clusters, framework.keyed.own_scores)
-    if own is None:
+    scores: Scores = framework.scoring.run(cycle, clusters, framework.keyed.unkeyed_scores)
+    if unkeyed is None:
         return scores
-    every = {**scores, **own.of(clusters)}
+    every = {**scores, **unkeyed.of(clusters)}
     return {plugin.name: every[plugin.name] for plugin in framework.plugins.score if plugin.name in every}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple, Protocol, runtime_checkable
+from typing import Final, NamedTuple, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
@@ -101,6 +101,10 @@ class _ClusterContext(NamedTuple):
     cluster: Cluster
 
 
+new_context: Final = tuple.__new__
+"""Makes the context of one cluster in half the time of its class, from the class and (cycle, cluster)."""
+
+
 class FilterContext(_ClusterContext, WorkloadAccess):
     """A cluster to be filtered."""
 
@@ -124,8 +128,8 @@ class FilterPlugin(Plugin, Protocol):
         evicted from (``cycle.evicted``); None if the results cannot be cached for this binding. The Filter plugins of a
         profile before the first one without it are called for such clusters once per key and version of the cluster;
         the others are called at each decision, for the clusters that these let pass. A plugin with ``pre_filter``
-        counts as one without a key. Results must not depend on anything else that changes, such as the time. What the filter reads from ``cycle.workload`` belongs in
-        the key. With ``filter_key_covers_current = True`` the key is also good for the other clusters: results then depend
+        counts as one without a key. Results must not depend on anything else that changes, such as the time. What the
+        filter reads from ``cycle.workload`` belongs in the key. With ``filter_key_covers_current = True`` the key is also good for the other clusters: results then depend
         on it, on the cluster, and on whether the binding is on the cluster or evicted from it.
         """
 

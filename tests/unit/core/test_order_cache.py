@@ -16,7 +16,7 @@ from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList, sort_key
-from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore, ranks_of
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework import Candidate, Cycle, Result, Snapshot
 from karmada_scheduler.framework.cycle import KeptSteps
@@ -334,3 +334,10 @@ def test_rows_are_sorted_by_rank_capacity_and_row_whatever_bits_the_numbers_have
         expected = sorted(range(seed), key=lambda row: (given[row] if given else 0, -available[row], row))
         column = None if given is None else columns.column(given)
         assert columns.preferred_first(column, columns.column(available)).tolist() == expected
+
+
+def test_tiers_come_before_scores_of_any_size() -> None:
+    pairs = [(9000, 2**40), (0, -(2**40)), (0, 2**62), (1, 2**70)]
+    ranks = ranks_of(pairs)
+    assert ranks is not None
+    assert ranks.tolist() == [3, 1, 0, 2]

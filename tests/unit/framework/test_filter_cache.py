@@ -245,6 +245,16 @@ def test_a_plugin_without_a_key_is_called_for_what_the_others_let_pass_and_these
     assert attempt.scores["Undeclared"] == [100 * (name == "m7") for name in own.scored]
 
 
+def test_a_key_function_that_is_none_is_no_key() -> None:
+    class WithoutKeys(CountingPlugin):
+        filter_key = score_key = None  # type: ignore[assignment]
+
+    harness = FilterCacheHarness(plugin=WithoutKeys())
+    for _ in range(2):
+        harness.decide(spread())
+        assert harness.plugin.taken() == (NAMES, NAMES)
+
+
 def test_a_plugin_with_a_key_behind_one_without_is_called_at_each_decision() -> None:
     harness, own = FilterCacheHarness(), Undeclared()
     in_tree = {each.name: each for each in framework().plugins.unique}

@@ -185,7 +185,7 @@ class PlanSide:
         framework = None if rules is None else rules.frameworks.of(binding)
         if rules is None or framework is None or placement is None:
             return ()
-        if framework.keyed.own_filters or framework.plugins.pre_filter:
+        if framework.keyed.unkeyed_filters or framework.plugins.pre_filter:
             return None
         found = []
         for term in [each.affinity_name for each in placement.cluster_affinities] or [""]:

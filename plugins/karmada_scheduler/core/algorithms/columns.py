@@ -21,8 +21,6 @@ Column = NDArray[np.int64]
 """One number per row. A list of row numbers is a column as well."""
 
 _AVAILABLE_BITS: Final = 32
-_MAX_SCORES: Final = 2**50
-"""More than the scores of 4,000 plugins together: each is at most 100 times a weight of 31 bits."""
 _USABLE_BITS: Final = 63
 _MAX_INT16: Final = 2**15 - 1
 _MIN_AVAILABLE, _MAX_AVAILABLE = -(2**31), 2**31 - 1
@@ -90,13 +88,6 @@ def fits(limits: Column, amounts: Iterable[tuple[Column, int]], rows: Column) ->
             break
         np.minimum(most, available[rows] // wanted, out=most)
     return most.astype(np.int32).astype(np.int64)
-
-
-def ranks(tier_scores: Sequence[tuple[int, int]]) -> Column | None:
-    """Return the rank of each pair, from 0: the lowest tier, then the highest score; None if all are the same."""
-    pairs = np.array(tier_scores, dtype=np.int64).reshape(-1, 2)
-    different, found = np.unique(pairs[:, 0] * _MAX_SCORES - pairs[:, 1], return_inverse=True)
-    return found.astype(np.int64) if len(different) > 1 else None
 
 
 def preferred_first(ranks: Column | None, available: Column) -> Column:

@@ -15,7 +15,7 @@ from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore
+from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore, ranks_of
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, SnapshotCache
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -89,7 +89,7 @@ def _feasible(
 ) -> FeasibleClusters:
     numbers: dict[str, int] = {}
     regions = [numbers.setdefault(cluster.region, len(numbers)) for cluster in clusters]
-    ranks = columns.ranks(tier_scores)
+    ranks = ranks_of(tier_scores)
     return FeasibleClusters(clusters, rows, tier_scores, ranks, list(numbers), columns.column(regions))
 
 

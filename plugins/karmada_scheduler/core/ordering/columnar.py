@@ -31,6 +31,13 @@ TierScore = tuple[int, int]
 """Tier and score of a cluster: its place depends on them and on its available replicas."""
 
 
+def ranks_of(tier_scores: Sequence[TierScore]) -> Column | None:
+    """Return the rank of each pair, from 0: the lowest tier, then the highest score; None if all are the same."""
+    different = sorted(set(tier_scores), key=lambda pair: (pair[0], -pair[1]))
+    rank_of = {tier_score: rank for rank, tier_score in enumerate(different)}
+    return columns.column([rank_of[pair] for pair in tier_scores]) if len(different) > 1 else None
+
+
 class FeasibleClusters(Struct, frozen=True):
     """The clusters that pass a set of filters, in the order of names, with tier and score.
 
@@ -224,9 +231,9 @@ class SharedOrder(LazyCandidateList):
         """Return these clusters in the order of preference with more score in each row, for one binding."""
         feasible = self.feasible
         tier_scores = [
-            (tier, score + own) for (tier, score), own in zip(feasible.tier_scores, more, strict=True)
+            (tier, score + added) for (tier, score), added in zip(feasible.tier_scores, more, strict=True)
         ]
-        ranks = columns.ranks(tier_scores)
+        ranks = ranks_of(tier_scores)
         scored = replace(feasible, tier_scores=tier_scores, ranks=ranks)
         order = columns.preferred_first(ranks, self.available)
         return SharedOrder(scored, self.available, order, LRUCache())

@@ -23,6 +23,7 @@ from karmada_scheduler.framework.scheduling_points import (
     PreFilterContext,
     PreFilterExtensions,
     PreFilterPlugin,
+    new_context,
 )
 
 __plugin_runner__ = True
@@ -40,7 +41,7 @@ def run_filters(
     Each plugin is called for the clusters that those before it let pass. All have one timeout together.
     """
     run = _FilterRun(caller)
-    contexts = [_context(FilterContext, (cycle, cluster)) for cluster in clusters]
+    contexts = [new_context(FilterContext, (cycle, cluster)) for cluster in clusters]
     refused: dict[str, Result] = {}
     start = time.perf_counter()
     try:
@@ -87,7 +88,7 @@ class _FilterRun:
 
     def _refusals(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
         found: dict[str, Result] = {}
-        run, last = plugin.filter, SUCCESS
+        run, last, context = plugin.filter, SUCCESS, contexts[0]
         try:
             for context in contexts:
                 answer = run(context)
@@ -104,19 +105,19 @@ class _FilterRun:
         return found
 
     def observe(
-        self, plugin: tuple[str, ...], count: int, refused: Mapping[str, Result], begin: float
+        self, labels: tuple[str, ...], count: int, refused: Mapping[str, Result], begin: float
     ) -> None:
         """Report each call of a plugin, or of all, with the mean duration of all calls, by result."""
         observer = self._caller.observer
         if observer is None or not count:
             return
         seconds = (time.perf_counter() - begin) / count
-        observe: Callable[..., None] = observer.plugin if plugin else observer.extension_point
+        observe: Callable[..., None] = observer.plugin if labels else observer.extension_point
         if passed := count - len(refused):
-            observe(*plugin, _LABEL, Code.SUCCESS, seconds, passed)
+            observe(*labels, _LABEL, Code.SUCCESS, seconds, passed)
         if refused:
             for code, number in Counter(result.code for result in refused.values()).items():
-                observe(*plugin, _LABEL, code, seconds, number)
+                observe(*labels, _LABEL, code, seconds, number)
 
     def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:
         """Raise PluginError of the plugin that was running for the binding of a cycle."""
@@ -136,8 +137,6 @@ class _FilterRun:
             self._caller.record_success(plugin, Point.FILTER, since=self._since)
 
 
-_context: Final = tuple.__new__
-"""Makes a named tuple in half the time of its class."""
 _LABEL: Final = Point.FILTER.label
 
 

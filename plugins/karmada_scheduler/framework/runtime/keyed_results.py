@@ -128,8 +128,8 @@ class KeyedResults:
     pass. A plugin whose PreFilter or PreScore runs, or that normalizes scores, counts as one without a key.
 
     Attributes:
-        own_filters: The names of the Filter plugins that are called at each decision.
-        own_scores: The names of the Score plugins that are called at each decision.
+        unkeyed_filters: The names of the Filter plugins that are called at each decision.
+        unkeyed_scores: The names of the Score plugins that are called at each decision.
         keyed_scores: The names of the others.
     """
 
@@ -137,25 +137,26 @@ class KeyedResults:
         """Take the plugins of a profile, and what calls them."""
         self._caller: Final = caller
         stateful = {plugin.name for plugin in (*plugins.pre_filter, *plugins.pre_score)}
-        keyed = list(
-            takewhile(lambda each: hasattr(each, "filter_key") and each.name not in stateful, plugins.filter)
-        )
-        own = plugins.filter[len(keyed) :]
+
+        def has_key(plugin: Plugin, method: str) -> bool:
+            return getattr(plugin, method, None) is not None and plugin.name not in stateful
+
+        keyed = list(takewhile(lambda plugin: has_key(plugin, "filter_key"), plugins.filter))
+        unkeyed = plugins.filter[len(keyed) :]
         scored = [
             plugin
             for plugin in plugins.score
-            if hasattr(plugin, "score_key") and plugin.name not in stateful
-            if not isinstance(plugin, NormalizeScorePlugin)
+            if has_key(plugin, "score_key") and not isinstance(plugin, NormalizeScorePlugin)
         ]
-        self.own_filters: Final = frozenset(each.name for each in own)
+        self.unkeyed_filters: Final = frozenset(each.name for each in unkeyed)
         self.keyed_scores: Final = frozenset(each.name for each in scored)
-        self.own_scores: Final = frozenset(each.name for each in plugins.score) - self.keyed_scores
+        self.unkeyed_scores: Final = frozenset(each.name for each in plugins.score) - self.keyed_scores
         self._run_filters: Final = partial(run_filters, keyed, caller)
-        self.run_own_filters: Final = partial(run_filters, own, caller)
+        self.run_unkeyed_filters: Final = partial(run_filters, unkeyed, caller)
         self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
         self._similar = SimilarFilters()
         self._filter_names = tuple(each.name for each in keyed)
-        is_cached = caches_results and (keyed or not own)
+        is_cached = caches_results and (keyed or not unkeyed)
         self._filter_keys = _key_functions(keyed, "filter_key") if is_cached else None
         self._score_keys = _key_functions(scored, "score_key")
         self._keys_cover_current = all(getattr(each, "filter_key_covers_current", False) for each in keyed)

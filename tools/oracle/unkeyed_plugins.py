@@ -23,10 +23,10 @@ def _drawn(*parts: object) -> int:
     return crc32(repr(parts).encode())
 
 
-class OwnFilter:
+class UnkeyedFilter:
     """Refuses clusters by their names and the replicas of the binding."""
 
-    name = "OwnFilter"
+    name = "UnkeyedFilter"
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse one of four."""
@@ -34,21 +34,21 @@ class OwnFilter:
         return SUCCESS if drawn % 4 else Result.unschedulable(f"drawn {drawn % 3}")
 
 
-class OwnScore:
+class UnkeyedScore:
     """Scores clusters by their names and the name of the binding."""
 
-    name = "OwnScore"
+    name = "UnkeyedScore"
 
     def score(self, context: ScoreContext, /) -> int:
         """Return one of five scores."""
         return 20 * (_drawn(context.cluster.name, context.cycle.binding.key.name) % 5)
 
 
-class OwnPreFilter:
+class UnkeyedPreFilter:
     """Allows some clusters to some bindings, and refuses by its state."""
 
-    name = "OwnPreFilter"
-    _KEY: Final = StateKey[int]("OwnPreFilter")
+    name = "UnkeyedPreFilter"
+    _KEY: Final = StateKey[int]("UnkeyedPreFilter")
 
     def pre_filter(self, context: PreFilterContext, /) -> Any:
         """Skip, restrict the clusters, or refuse all."""
@@ -66,11 +66,11 @@ class OwnPreFilter:
         return Result.unschedulable("by state") if _drawn(context.cluster.name, drawn) % 6 == 0 else SUCCESS
 
 
-class OwnNormalizedScore:
+class UnkeyedNormalizedScore:
     """Scores by the place of a cluster among all that pass."""
 
-    name = "OwnNormalizedScore"
-    _KEY: Final = StateKey[dict[str, int]]("OwnNormalizedScore")
+    name = "UnkeyedNormalizedScore"
+    _KEY: Final = StateKey[dict[str, int]]("UnkeyedNormalizedScore")
 
     def pre_score(self, context: PreScoreContext, /) -> Result:
         """Count the clusters that pass, or skip."""
@@ -88,4 +88,4 @@ class OwnNormalizedScore:
         return [100 * score // most for score in context.scores]
 
 
-OWN: Final = (OwnFilter, OwnScore, OwnPreFilter, OwnNormalizedScore)
+UNKEYED: Final = (UnkeyedFilter, UnkeyedScore, UnkeyedPreFilter, UnkeyedNormalizedScore)
