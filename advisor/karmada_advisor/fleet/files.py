@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-import orjson
-
+from karmada_advisor.fleet.documents import (
+    Source,
+    SourceDocument,
+    decoded,
+    documents,
+    json_problem,
+    unquoted_value,
+    yaml_problem,
+)
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import with_namespace
@@ -23,16 +29,12 @@ from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL, POLICY_ID_LABEL
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
-from karmada_scheduler.config.yaml_document import YamlError, read_document
-from karmada_scheduler.config.yaml_places import YamlPlaces
-from karmada_scheduler.config.yaml_values import plain
+from karmada_scheduler.config.yaml_document import YamlError
 from karmada_scheduler.structs import Struct
 
 CLUSTER_API_VERSION: Final = "cluster.karmada.io/v1alpha1"
 
 _SUFFIXES: Final = (".yaml", ".yml", ".json", ".yaml.gz", ".yml.gz", ".json.gz")
-_DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
-_JSON_START: Final = re.compile(r'\s*\{\s*"')
 _CLAIMED_BY: Final = (POLICY_ID_LABEL, CLUSTER_POLICY_ID_LABEL, MANAGED_BY_LABEL)
 
 T = TypeVar("T")
@@ -98,7 +100,7 @@ def _read_into(
         try:
             parsed = parse(manifest)
         except ManifestError as problem:
-            text_ = f"{problem}{_unquoted(source, problem.path)}"
+            text_ = f"{problem}{unquoted_value(source, problem.path)}"
             contents.problems.append(Problem(f"{place}{shown and f' ({shown})'}", text_))
             continue
         if seen is not None:
@@ -111,99 +113,39 @@ def _read_into(
         contents.objects.append(parsed)
 
 
-def _manifests(path: str, text: str) -> Iterator[tuple[str, Any, tuple[str, str]]]:
-    """Yield each object of each document with its place, or the problem that a document is; and its source.
-
-    The source is the document, and the path of the object in it.
-    """
-    found = list(documents(text))
+def _manifests(path: str, text: str) -> Iterator[tuple[str, Any, Source]]:
+    """Yield each object of each document with its place, or the problem that a document is; and its source."""
+    found, nowhere = list(documents(text)), (SourceDocument(), "")
     if not found:
-        yield path, Problem(path, "holds no objects"), ("", "")
+        yield path, Problem(path, "holds no objects"), nowhere
     for number, (line, document) in enumerate(found, 1):
-        place = f"{path}: document {number}"
+        place, whole = f"{path}: document {number}", SourceDocument(document)
         try:
-            content = _decoded(document, line)
+            content = decoded(document, line)
         except YamlError as problem:
-            text_ = _json_problem(document, line) or _yaml_problem(problem)
-            yield place, Problem(place, text_), ("", "")
+            text_ = json_problem(document, line) or yaml_problem(problem)
+            yield place, Problem(place, text_), nowhere
             continue
         if content is None:
             continue
         if not isinstance(content, dict):
-            yield place, Problem(place, f"expected an object, got {type(content).__name__}"), ("", "")
+            yield place, Problem(place, f"expected an object, got {type(content).__name__}"), nowhere
         elif str(content.get("kind", "")).endswith("List") and isinstance(content.get("items"), list):
             for index, item in enumerate(content["items"], 1):
                 if isinstance(item, dict):
-                    source = document, f".items[{index - 1}]"
+                    source = whole, f".items[{index - 1}]"
                     yield f"{place}, item {index}", {**_item_type(content), **item}, source
                 else:
                     text_ = f"expected an object, got {type(item).__name__}"
-                    yield place, Problem(f"{place}, item {index}", text_), ("", "")
+                    yield place, Problem(f"{place}, item {index}", text_), nowhere
         else:
-            yield place, content, (document, "")
+            yield place, content, (whole, "")
 
 
 def _item_type(content: Mapping[str, Any]) -> dict[str, str]:
     """Return kind and apiVersion of the items of a list, which the API server leaves out of them."""
     kind = str(content["kind"]).removesuffix("List")
     return {"kind": kind, "apiVersion": str(content.get("apiVersion"))} if kind else {}
-
-
-def documents(text: str) -> Iterator[tuple[int, str]]:
-    """Split YAML at its document markers, so that one broken document does not hide the others.
-
-    Yields the line before each document, and its text. A document without any content is none.
-    """
-    markers = [(match.start(), match.end()) for match in _DOCUMENT_START.finditer(text)]
-    starts = [0, *(end for _, end in markers)]
-    ends = [*(start for start, _ in markers), len(text)]
-    line = counted = 0
-    for start, end in zip(starts, ends, strict=True):
-        line += text.count("\n", counted, start)
-        counted = start
-        document = text[start:end]
-        if any(each.strip() and not each.lstrip().startswith("#") for each in document.splitlines()):
-            yield line, document
-
-
-def _unquoted(source: tuple[str, str], field: str) -> str:
-    """Return what a value of a field is that has no quotes in its document; "" for another value."""
-    places = YamlPlaces()
-    read_document(source[0], places=places)
-    for path, place in places.values.items():
-        steps = [f"[{step}]" if isinstance(step, int) else f".{step}" for step in path]
-        if "".join(steps) == f"{source[1]}.{field}" and place.text and not place.style:
-            value = plain(place.text)
-            if value is None or isinstance(value, str):
-                return ""
-            what = f"the number {value}" if type(value) in {int, float} else str(value).lower()
-            return f': {place.text} is {what}, "{place.text}" is text'
-    return ""
-
-
-def _decoded(document: str, line: int) -> Any:
-    if document.lstrip().startswith("{"):
-        try:
-            return orjson.loads(document)
-        except ValueError:
-            pass  # a YAML flow mapping begins like JSON, and YAML's errors have a line
-    return read_document(document, lines_before=line).value
-
-
-def _json_problem(document: str, line: int) -> str:
-    """Return the error of a document that looks like JSON; "" for any other document."""
-    if not _JSON_START.match(document):
-        return ""
-    try:
-        orjson.loads(document)
-    except orjson.JSONDecodeError as problem:
-        return f"line {line + problem.lineno}, column {problem.colno}: not JSON: {problem.msg}"
-    return ""
-
-
-def _yaml_problem(problem: YamlError) -> str:
-    place = f"line {problem.line}, column {problem.column}: " if problem.line else ""
-    return f"{place}not YAML: {problem.what}"
 
 
 def _name_of(manifest: Mapping[str, Any]) -> str:

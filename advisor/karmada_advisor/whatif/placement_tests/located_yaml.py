@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.fleet.files import documents
+from karmada_advisor.fleet.documents import documents
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import mapping, with_namespace
