@@ -110,10 +110,14 @@ def test_the_result_of_every_kind_of_decision_is_reported(tmp_path: Path) -> Non
             for kind, name in names.items():
                 wait_for(lambda: _state(server, name) == expected[kind], kind, scheduler)  # noqa: B023
             assert {kind: server.targets(name) for kind, name in names.items()} == stored
-            assert scheduler.metric('karmada_scheduler_unplaced_bindings{reason="Unschedulable"}') == 0
+            unplaced = 'karmada_scheduler_unplaced_bindings{{reason="{}"}}'.format
+            # The metric follows the events of the statuses.
             wait_for(
-                lambda: scheduler.metric('karmada_scheduler_unplaced_bindings{reason="NoClusterFit"}') == 2,
-                "the two to be counted",
+                lambda: (
+                    (scheduler.metric(unplaced("NoClusterFit")), scheduler.metric(unplaced("Unschedulable")))
+                    == (2, 0)
+                ),
+                "the two to be counted, and no other",
                 scheduler,
             )
 
