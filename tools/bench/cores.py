@@ -20,6 +20,7 @@ from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework import SUCCESS, FilterContext, Result, ScoreContext
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
@@ -70,9 +71,10 @@ class Go:
     def __exit__(self, *_: object) -> None:
         self._oracle.close()
 
-    def load(self, clusters: Sequence[Manifest]) -> None:
-        """Start with a new fleet."""
-        self._request({"plugins": ["*"], "clusters": clusters})
+    def load(self, clusters: Sequence[Manifest], *, own_rule: bool = False) -> None:
+        """Start with a new fleet, and with the rule of ``OwnRule`` compiled in (own_rule.go)."""
+        plugins = ["*", OwnRule.name] if own_rule else ["*"]
+        self._request({"plugins": plugins, "clusters": clusters})
 
     def run(self, batch: Batch, *, seconds: float) -> Bill:
         """Take decisions of a batch until the seconds are over, one at least."""
@@ -88,13 +90,29 @@ class Go:
         return self._oracle.receive()
 
 
+class OwnRule:
+    """A Filter and Score plugin without keys: small workloads only in one tier, which the label of clusters says."""
+
+    name = "OwnRule"
+
+    def filter(self, context: FilterContext, /) -> Result:
+        """Refuse the tier 3 to workloads of more than three replicas."""
+        if context.cycle.binding.spec.replicas > 3 and context.cluster.labels.get("tier") == "3":
+            return Result.unschedulable("cluster(s) were for small workloads")
+        return SUCCESS
+
+    def score(self, context: ScoreContext, /) -> int:
+        """Prefer production."""
+        return 10 if context.cluster.labels.get("environment") == "production" else 0
+
+
 class Ours:
     """The core as ``Scheduler`` runs it: its cache, plugins with metrics and timeouts, the general estimator."""
 
-    def __init__(self, clusters: Sequence[Manifest]) -> None:
+    def __init__(self, clusters: Sequence[Manifest], *, own_rule: bool = False) -> None:
         """Fill the cache with a fleet."""
         self._gates = FeatureGates({})
-        self._plugins = framework(gates=self._gates).plugins
+        self._plugins = framework(*[OwnRule] if own_rule else [], gates=self._gates).plugins
         self._observer = Metrics().plugins
         self._alarm = SigalrmTimeout(DEFAULT_PLUGIN_SECONDS)
         self._clusters = ClusterCache()

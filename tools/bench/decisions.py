@@ -10,6 +10,7 @@ all. Both see the clusters report in between, and the decisions are compared. A 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -38,19 +39,21 @@ class Scenario:
             that no other has).
         moves: Whether clusters report between decisions.
         cold: Whether ours has nothing remembered at any decision.
+        own_rule: Whether both have a Filter and Score plugin of somebody's own, without keys (``cores.OwnRule``).
     """
 
     placements: tuple[str, ...]
     bindings: str = "new"
     moves: bool = True
     cold: bool = False
+    own_rule: bool = False
 
     @property
     def label(self) -> str:
         """The label in the table."""
         what = "mixed" if self.placements == MIXED else self.placements[0]
         fleet = "first ever" if self.cold else "moves" if self.moves else "still"
-        return f"{what}, {self.bindings}, {fleet}"
+        return f"{what}, {self.bindings}, {fleet}" + (", own rule" if self.own_rule else "")
 
 
 def scenarios(*, models: bool) -> Iterator[Scenario]:
@@ -61,6 +64,7 @@ def scenarios(*, models: bool) -> Iterator[Scenario]:
             yield Scenario((placement,), "scaled", moves=moves)
         if not models:
             yield Scenario((placement,), "unlike")
+            yield Scenario((placement,), own_rule=True)
         yield Scenario((placement,), moves=False, cold=True)
     yield Scenario(MIXED)
 
@@ -111,12 +115,13 @@ class Row:
 class Bench:
     """One fleet under both cores."""
 
-    def __init__(self, fleet: Fleet, go: Go, options: argparse.Namespace) -> None:
+    def __init__(self, fleet: Fleet, go: Go, options: argparse.Namespace, *, own_rule: bool = False) -> None:
         self._fleet = fleet
         self._go = go
         self._options = options
-        self._go.load(list(fleet.clusters.values()))
-        self._ours = Ours(list(fleet.clusters.values()))
+        self._own_rule = own_rule
+        self._go.load(list(fleet.clusters.values()), own_rule=own_rule)
+        self._ours = Ours(list(fleet.clusters.values()), own_rule=own_rule)
 
     def close(self) -> None:
         """Release the process-wide timeout."""
@@ -148,19 +153,23 @@ class Bench:
         batch = Batch([bindings.draw()])
         go = self._go.run(Batch([*batch.bindings] * 50), seconds=seconds)
         self._ours.close()
-        self._ours = Ours(list(self._fleet.clusters.values()))
+        self._ours = Ours(list(self._fleet.clusters.values()), own_rule=self._own_rule)
         return Bill(go.cpu, go.wall, go.results), self._ours.run(batch)
 
 
 def run(options: argparse.Namespace, report: Callable[[Row], None]) -> None:
     """Measure all selected scenarios."""
-    for size in options.sizes:
-        for models in (False, True):
+    for size, models, own_rule in itertools.product(options.sizes, (False, True), (False, True)):
+        wanted = [
+            scenario
+            for scenario in scenarios(models=models)
+            if scenario.own_rule is own_rule and options.only in scenario.label
+        ]
+        if wanted:
             with Go(program.ensure()) as go:
-                bench = Bench(Fleet(size, models=models), go, options)
-                for scenario in scenarios(models=models):
-                    if options.only in scenario.label:
-                        report(bench.measure(scenario))
+                bench = Bench(Fleet(size, models=models), go, options, own_rule=own_rule)
+                for scenario in wanted:
+                    report(bench.measure(scenario))
                 bench.close()
 
 

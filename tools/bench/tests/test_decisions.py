@@ -87,6 +87,7 @@ def test_each_placement_is_measured_for_new_and_scaled_bindings_on_still_and_cha
         assert f"{placement}, {bindings}, {fleet}" in labels
     assert Scenario(MIXED).label in labels
     assert "by region, new, first ever" in labels
+    assert "by region, new, moves, own rule" in labels
 
 
 def test_a_page_has_a_line_per_scenario_and_a_column_per_size() -> None:
@@ -121,6 +122,23 @@ def test_both_cores_receive_cluster_reports_and_decide_alike(both: tuple[Go, Our
     assert theirs.decisions == 12
     assert theirs.cpu > 0
     assert list(theirs.results) == list(ours.run(batch).results)
+
+
+@pytest.mark.e2e
+def test_both_cores_decide_alike_with_a_rule_of_ones_own() -> None:
+    clusters = list(Fleet(40).clusters.values())
+    bindings = Bindings(PLACES)
+    batch = Batch([bindings.draw() for _ in range(24)])
+    with Go(program.ensure()) as go:
+        results = []
+        for own_rule in (False, True):
+            go.load(clusters, own_rule=own_rule)
+            ours = Ours(clusters, own_rule=own_rule)
+            results.append(list(ours.run(batch).results))
+            ours.close()
+            assert list(go.run(batch, seconds=0).results) == results[-1]
+    without, with_rule = results
+    assert without != with_rule
 
 
 @pytest.mark.e2e

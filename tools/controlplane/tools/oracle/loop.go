@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -54,7 +55,11 @@ func assemble(enabled []string) (*assembly, error) {
 	if known, ok := assemblies[key]; ok {
 		return known, nil
 	}
-	registry := plugins.NewInTreeRegistry().Filter(enabled)
+	registry := plugins.NewInTreeRegistry()
+	if slices.Contains(enabled, ownRule{}.Name()) {
+		registry[ownRule{}.Name()] = func() (framework.Plugin, error) { return ownRule{}, nil }
+	}
+	registry = registry.Filter(enabled)
 	made := &assembly{cache: &currentCache{}, filters: map[string]framework.Framework{}}
 	var err error
 	if made.algorithm, err = core.NewGenericScheduler(made.cache, registry); err != nil {
