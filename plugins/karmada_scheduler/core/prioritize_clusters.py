@@ -169,7 +169,9 @@ def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]
     return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
 
 
-def _totals(scores: Scores, count: int) -> list[int]:
+def _totals(scores: Scores, count: int) -> Sequence[int]:
+    if len(scores) == 1:
+        return next(iter(scores.values()))
     return [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * count
 
 

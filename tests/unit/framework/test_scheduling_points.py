@@ -15,6 +15,7 @@ from karmada_scheduler.framework import (
     SUCCESS,
     AssignContext,
     Code,
+    FilterContext,
     NormalizeScoreContext,
     PluginError,
     PostFilterContext,
@@ -329,6 +330,41 @@ def test_a_result_with_invalid_fields_is_an_error_that_names_the_plugin(
     assert decision.targets is None
     assert str(decision.error).startswith('failed to find fit clusters: plugin "F" returned Result(')
     assert str(decision.error).endswith(f" at Filter, expected {expected}")
+
+
+@pytest.mark.parametrize(
+    "last", [Result(Code.SUCCESS), Result.unschedulable("no"), Result.unschedulable("other")]
+)
+def test_each_cluster_has_its_own_result_though_a_plugin_returns_equal_ones(last: Result) -> None:
+    answers = {"m1": Result.unschedulable("no"), "m2": Result.unschedulable("no"), "m3": last}
+    decision = decided(plugin("F", filter=lambda context: answers[context.cluster.name]))
+    refused = decision.attempts[0].diagnosis.result_by_cluster
+    expected = {name: result.reasons for name, result in answers.items() if not result.is_success}
+    assert {name: result.reasons for name, result in refused.items()} == expected
+    assert {result.plugin for result in refused.values()} == {"F"}
+
+
+@pytest.mark.parametrize(
+    "last", [None, 1, Result.error("away"), Result(Code.UNSCHEDULABLE, ("no",), retry_after=float("nan"))]
+)
+def test_an_invalid_result_after_a_valid_one_is_an_error(last: Any) -> None:
+    answers = {"m1": SUCCESS, "m2": Result.unschedulable("no"), "m3": last}
+    decision = decided(plugin("F", filter=lambda context: answers[context.cluster.name]))
+    assert isinstance(decision.error, PluginError)
+
+
+def test_a_list_of_reasons_is_read_for_each_cluster() -> None:
+    reasons: list[str] = []
+
+    def refuse(context: FilterContext) -> Result:
+        reasons[:] = [context.cluster.name]
+        return shared
+
+    shared = Result(Code.UNSCHEDULABLE, reasons)  # type: ignore[arg-type]
+    refused = decided(plugin("F", filter=refuse)).attempts[0].diagnosis.result_by_cluster
+    assert {name: result.reasons for name, result in refused.items()} == {
+        name: (name,) for name in ("m1", "m2", "m3")
+    }
 
 
 def test_reasons_may_be_a_list() -> None:

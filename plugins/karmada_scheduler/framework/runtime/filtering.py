@@ -88,14 +88,15 @@ class _FilterRun:
 
     def _refusals(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
         found: dict[str, Result] = {}
-        run, last, context = plugin.filter, SUCCESS, contexts[0]
+        run, context = plugin.filter, contexts[0]
+        last = result = SUCCESS
         try:
             for context in contexts:
                 answer = run(context)
                 if answer is SUCCESS:
                     continue
-                # Plugins mostly return the same object again.
-                if answer is not last or type(answer.reasons) is not tuple:
+                # Plugins mostly return an equal result again. A list of reasons can have changed since.
+                if type(answer) is not Result or type(answer.reasons) is not tuple or answer != last:
                     last, result = answer, accepted(plugin, Point.FILTER, answer)
                 if not result.is_success:
                     found[context.cluster.name] = result
