@@ -146,12 +146,14 @@ class DecisionCore:
             return all(each == wanted for each in after.values())
         return sum(after.values()) == wanted
 
-    def problem_of(self, manifest: Any, clusters: Sequence[Cluster], *, extenders_score: bool = True) -> str:
+    def problem_of(
+        self, manifest: Any, clusters: Sequence[Cluster], version: int = 1, *, extenders_score: bool = True
+    ) -> str:
         """Return what differs between a stored binding and the decision about it; "" if nothing does."""
         binding = Binding.from_manifest(manifest)
         has_terms = self._setup.fail_back is not None and not binding.spec.graceful_eviction_tasks
         decided = _from_first_term(binding) if has_terms else binding
-        result = self.decide(decided, clusters, extenders_score=extenders_score)
+        result = self.decide(decided, clusters, version, extenders_score=extenders_score)
         stored, wanted = targets_of(manifest), {each.name: each.replicas for each in result.targets}
         if self._setup.guard is not None and result.condition is not None:
             wanted = stored if result.condition.reason == NO_CLUSTER_FIT else wanted

@@ -347,6 +347,11 @@ class Judge:
             ):
                 # A binding is not decided again because an extender is healthy again.
                 self.accepted["an extender failed to score"] += 1
+            elif targets_of(manifest) and not all(
+                self._core.problem_of(manifest, states[0], version) for version in self._run.setup.versions
+            ):
+                # Plugins that change schedule unplaced bindings again, not placed ones.
+                self.accepted["a placement by replaced plugins stays"] += 1
             else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
 
