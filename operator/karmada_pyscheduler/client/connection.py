@@ -24,6 +24,7 @@ from karmada_pyscheduler.client.transport import HttpTransport, ResponseStream, 
 from karmada_pyscheduler.client.watch_lines import Lines
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import Struct
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -39,41 +40,34 @@ class ApiConnection(Protocol):
         """Send a request. Raises ApiError."""
 
 
-class Connection:
-    """Requests to one API server. Close it when done."""
+class Connection(Struct, dict=True):
+    """Requests to one API server. Close it when done.
 
-    def __init__(
-        self,
-        login: Login,
-        on_response: Callable[[str, str, int], None] = lambda *_: None,
-        *,
-        transport: Callable[[Identity], Transport] = HttpTransport,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        """Take credentials; nothing is sent yet.
+    Attributes:
+        login: Server and credentials.
+        on_response: Called with the method, the host and the status of every request; 0 without a response.
+        transport: Makes a transport that uses these credentials.
+        clock: In seconds, never running backwards.
+    """
 
-        Args:
-            login: Server and credentials.
-            on_response: Called with the method, the host and the status of every request; 0 without a response.
-            transport: Makes a transport that uses these credentials.
-            clock: In seconds, never running backwards.
-        """
-        self._transport = transport
-        self._clock = clock
-        self._login = login
-        self._on_response = on_response
-        self._identity = login.identity
+    login: Login
+    on_response: Callable[[str, str, int], None] = lambda *_: None
+    transport: Callable[[Identity], Transport] = HttpTransport
+    clock: Callable[[], float] = time.monotonic
+
+    def __post_init__(self) -> None:
+        self._identity = self.login.identity
         self._host = urlsplit(self._identity.server).netloc
-        self._connections = transport(self._identity)
+        self._connections = self.transport(self._identity)
 
     @property
     def server(self) -> str:
         """The URL of the API server."""
-        return self._login.identity.server
+        return self.login.identity.server
 
     async def credentials(self) -> Identity:
         """Return the current credentials, for kopf's login."""
-        return await self._login.current()
+        return await self.login.current()
 
     async def request(
         self,
@@ -110,28 +104,28 @@ class Connection:
         if method == "GET":
             # Lists are long; the server does not compress short responses.
             headers["Accept-Encoding"] = "gzip"
-        before = self._login.identity
+        before = self.login.identity
         try:
             content = b"" if body is None else json_body.encode(body)
         except ValueError as error:
             raise ApiError(f"{method} {path}: the body cannot be written as JSON: {error}") from error
         request = OutgoingRequest(method, target, headers, content, timeout, before_send)
-        deadline = self._clock() + timeout
+        deadline = self.clock() + timeout
         try:
-            identity = self._login.ready()
+            identity = self.login.ready()
             if identity is None:
                 async with asyncio.timeout(timeout):
-                    identity = await self._login.current()
+                    identity = await self.login.current()
             identity, response = await self._authorized(
                 identity,
                 lambda used: self._send(used, request),
-                lambda: asyncio.timeout(max(0.0, deadline - self._clock())),
+                lambda: asyncio.timeout(max(0.0, deadline - self.clock())),
             )
         except OSError as error:  # a TimeoutError is one
             raise self._unreachable(method, error, before) from error
         except ValueError as error:
             raise ApiError(f"cannot log in to {self.server}: {error}") from error
-        self._on_response(method, self._host, response.status)
+        self.on_response(method, self._host, response.status)
         if 200 <= response.status < 300:
             return await decoded(response, f"{method} {path}")
         raise self._refusal(response, f"{method} {path}", identity)
@@ -140,14 +134,14 @@ class Connection:
         if identity.authorization is not None:
             request.headers["Authorization"] = identity.authorization
         if identity is not self._identity:
-            self._reconnect(self._login.identity)
+            self._reconnect(self.login.identity)
         return self._connections.request(request)
 
     def _reconnect(self, identity: Identity) -> None:
         """Use new credentials from now on; requests under way end on the old connections."""
         if identity.route != self._identity.route:
             self._connections.retire()
-            self._connections = self._transport(identity)
+            self._connections = self.transport(identity)
             self._host = urlsplit(identity.server).netloc
         self._identity = identity
 
@@ -195,23 +189,23 @@ class Connection:
             failure: The error of the connection, None for a response of 401.
         """
         if failure is None or is_tls_refusal(failure):
-            found = await self._login.renewed(refused)
+            found = await self.login.renewed(refused)
             return found if found.differs_from(refused) else None
-        if self._login.explain(refused):
+        if self.login.explain(refused):
             # Some servers close such a connection without an alert. The request may have been carried out: no repetition.
-            await self._login.renewed(refused)
+            await self.login.renewed(refused)
         return None
 
     def _unreachable(self, method: str, error: OSError, identity: Identity) -> ApiError:
-        self._on_response(method, self._host, 0)
+        self.on_response(method, self._host, 0)
         text = str(error) or type(error).__name__
-        expired = self._login.explain(identity)
+        expired = self.login.explain(identity)
         return ApiError(f"cannot reach {self.server}: {text}{f' ({expired})' if expired else ''}")
 
     def _refusal(self, response: Response, what: str, identity: Identity) -> ApiError:
         known = ""
         if response.status == 401:
-            known = self._login.explain(identity)
+            known = self.login.explain(identity)
             known = known or (
                 f"the API server does not accept {identity.credential}" if identity.credential else ""
             )
@@ -230,7 +224,7 @@ class Connection:
         Raises:
             ApiError: The watch was not accepted, or the connection broke (``code`` 0).
         """
-        lines, before = Lines(), self._login.identity
+        lines, before = Lines(), self.login.identity
         try:
             async with aclosing(self._watch_pieces(target, accepted, accept)) as pieces:
                 async for piece in pieces:
@@ -262,8 +256,8 @@ class Connection:
                 finally:
                     await stack.aclose()
 
-            identity, found = await self._authorized(await self._login.current(), send)
-            self._on_response("GET", self._host, found.status)
+            identity, found = await self._authorized(await self.login.current(), send)
+            self.on_response("GET", self._host, found.status)
             if isinstance(found, Response):
                 raise self._refusal(found, f"GET {target}", identity)
             # Error pages of proxies are text.
@@ -275,5 +269,5 @@ class Connection:
 
     async def close(self) -> None:
         """Close the sockets."""
-        self._login.close()
+        self.login.close()
         await self._connections.close()

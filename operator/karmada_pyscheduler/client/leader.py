@@ -29,6 +29,7 @@ from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import DEFAULT_PROFILES_ANNOTATION, SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import LeaderElection
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -38,60 +39,50 @@ UNREADABLE_SECONDS: Final = 300.0
 """Time without a response about the Lease after which a candidate is not ready: it could not take over."""
 
 
-class Elector:
+class Elector(Struct, dict=True):
     """One candidate for one Lease.
 
     ``acquire`` returns when this candidate leads. ``renew`` then renews the Lease and returns when it is lost.
     ``is_leader`` may be called at any time, from any thread; it returns False if leadership is uncertain.
+
+    The clock should run while the machine is suspended, because the Lease expires meanwhile. ``scheduler_names`` are
+    written onto the Lease, so that readers know who decides about which bindings; ``default_profiles`` are those of them
+    that decide as karmada-scheduler does by default.
     """
 
-    def __init__(
-        self,
-        connection: Connection,
-        settings: LeaderElection,
-        *,
-        identity: str,
-        clock: Callable[[], float],
-        now: Callable[[], datetime],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        random: Random,
-        scheduler_names: Sequence[str] = (),
-        default_profiles: Sequence[str] = (),
-    ) -> None:
-        """``clock`` measures durations in seconds; ``now`` returns the time of day for the Lease; ``random`` gives jitter.
+    connection: Connection
+    settings: LeaderElection
+    identity: str
+    clock: Callable[[], float]
+    now: Callable[[], datetime]
+    random: Random
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    scheduler_names: Sequence[str] = ()
+    default_profiles: Sequence[str] = ()
+    _observed: dict[str, Any] | None = None
+    _renewed_at: float | None = None
+    _lost: bool = False
+    _unreadable_since: float | None = None
+    _last_error: str = ""
 
-        The clock should run while the machine is suspended, because the Lease expires meanwhile. ``scheduler_names`` are
-        written onto the Lease, so that readers know who decides about which bindings; ``default_profiles`` are those of them
-        that decide as karmada-scheduler does by default.
-        """
+    def __post_init__(self) -> None:
         self._lock = LeaseLock(
-            connection,
-            namespace=settings.namespace,
-            name=settings.name,
+            self.connection,
+            namespace=self.settings.namespace,
+            name=self.settings.name,
             annotations={
-                SCHEDULER_NAMES_ANNOTATION: ",".join(scheduler_names),
-                DEFAULT_PROFILES_ANNOTATION: ",".join(default_profiles),
+                SCHEDULER_NAMES_ANNOTATION: ",".join(self.scheduler_names),
+                DEFAULT_PROFILES_ANNOTATION: ",".join(self.default_profiles),
             }
-            if scheduler_names
+            if self.scheduler_names
             else {},
         )
-        self._settings = settings
-        self._identity = identity
-        self._clock = clock
-        self._now = now
-        self._sleep = sleep
-        self._random = random
-        self._observed: dict[str, Any] | None = None
-        self._observed_at = clock()
-        self._renewed_at: float | None = None
-        self._lost = False
-        self._unreadable_since: float | None = None
-        self._last_error = ""
+        self._observed_at = self.clock()
 
     @property
     def lease(self) -> str:
         """The Lease as ``namespace/name``."""
-        return f"{self._settings.namespace}/{self._settings.name}"
+        return f"{self.settings.namespace}/{self.settings.name}"
 
     def is_leader(self) -> bool:
         """Return whether a write may start now."""
@@ -102,7 +93,7 @@ class Elector:
         renewed_at = self._renewed_at
         if self._lost or renewed_at is None:
             return 0.0
-        left = renewed_at + self._settings.renew_deadline - self._clock()
+        left = renewed_at + self.settings.renew_deadline - self.clock()
         if left <= 0:
             # A late response to a renewal must not make it the leader again: writers may have stopped.
             self._lost = True
@@ -112,7 +103,7 @@ class Elector:
     def problem(self) -> str | None:
         """Why the Lease could not be read for some minutes, None if it could."""
         since = self._unreadable_since
-        if since is None or (seconds := self._clock() - since) < UNREADABLE_SECONDS:
+        if since is None or (seconds := self.clock() - since) < UNREADABLE_SECONDS:
             return None
         return f"the lease {self.lease} could not be read or written for {seconds:.0f}s: {self._last_error}"
 
@@ -122,7 +113,7 @@ class Elector:
         logged = ""
         while True:
             try:
-                timeout = self._settings.renew_deadline / 2
+                timeout = self.settings.renew_deadline / 2
                 # A step may take two requests and longer than the deadline; then the next one renews.
                 if await self._step(timeout=timeout, within=2 * timeout) and self.is_leader():
                     self._unreadable_since = None
@@ -133,25 +124,25 @@ class Elector:
                 logged = self._log_holder(logged)
             except ApiError as error:
                 if self._unreadable_since is None:
-                    self._unreadable_since = self._clock()
+                    self._unreadable_since = self.clock()
                 self._last_error = str(error)
                 if str(error) != logged:
                     log.warning(
                         "Cannot read or write the lease", extra={"object": self.lease, "error": error}
                     )
                 logged = str(error)
-            await self._sleep(self._settings.retry_period * self._random.uniform(1.0, 1.0 + _JITTER))
+            await self.sleep(self.settings.retry_period * self.random.uniform(1.0, 1.0 + _JITTER))
 
     async def renew(self) -> str:
         """Renew until the Lease is lost; return why. The candidate never leads again."""
         while True:
-            await self._sleep(min(self._settings.retry_period, self.seconds_left()))
+            await self.sleep(min(self.settings.retry_period, self.seconds_left()))
             left = self.seconds_left()
             if left <= 0:
-                return f"the lease could not be renewed for {self._settings.renew_deadline:g}s"
+                return f"the lease could not be renewed for {self.settings.renew_deadline:g}s"
             try:
                 # Half the deadline at most, as client-go: a request that hangs must leave time for another.
-                timeout = min(left, self._settings.renew_deadline / 2)
+                timeout = min(left, self.settings.renew_deadline / 2)
                 if not await self._step(timeout=timeout, within=left):
                     self._lost = True
                     return f"the lease is held by {self.holder or 'nobody'}"
@@ -161,9 +152,9 @@ class Elector:
     async def release(self) -> None:
         """Release the Lease, if this candidate holds it, so that another one can acquire it at once."""
         held, self._lost = self._observed, True
-        if held is None or self.holder != self._identity:
+        if held is None or self.holder != self.identity:
             return
-        now = micro_time(self._now())
+        now = micro_time(self.now())
         spec = {
             "holderIdentity": "",
             "leaseDurationSeconds": 1,
@@ -185,7 +176,7 @@ class Elector:
                 raise
             # The last renewal may have been written although the stop did not wait for its response.
             newest = await self._lock.get(timeout=5.0)
-            if spec_of(newest).get("holderIdentity") != self._identity:
+            if spec_of(newest).get("holderIdentity") != self.identity:
                 raise
             return await self._lock.update(newest, spec, timeout=5.0)
 
@@ -202,7 +193,7 @@ class Elector:
         if holder and acquired is not None:
             state += f" since {format_time(acquired)}"
             # Measured with this machine's clock, which may be behind the holder's.
-            lasting = f" ({timedelta(seconds=max(0, int((self._now() - acquired).total_seconds())))})"
+            lasting = f" ({timedelta(seconds=max(0, int((self.now() - acquired).total_seconds())))})"
         if state != logged:
             log.info("The lease is %s%s, waiting for it", state, lasting, extra={"object": self.lease})
         return state
@@ -224,11 +215,11 @@ class Elector:
             raise ApiError(f"no response within {within:.1f}s") from None
 
     async def _try_acquire_or_renew(self, *, timeout: float) -> bool:
-        started = self._clock()
-        now = micro_time(self._now())
+        started = self.clock()
+        now = micro_time(self.now())
         spec: dict[str, Any] = {
-            "holderIdentity": self._identity,
-            "leaseDurationSeconds": self._settings.lease_seconds,
+            "holderIdentity": self.identity,
+            "leaseDurationSeconds": self.settings.lease_seconds,
             "acquireTime": now,
             "renewTime": now,
             "leaseTransitions": 0,
@@ -247,19 +238,19 @@ class Elector:
         held = spec_of(lease)
         holder = held.get("holderIdentity") or ""
         transitions = count_of(held.get("leaseTransitions"))
-        if holder == self._identity:
+        if holder == self.identity:
             spec["acquireTime"] = held.get("acquireTime") or now
             spec["leaseTransitions"] = transitions
         else:
-            duration = seconds_of(held.get("leaseDurationSeconds"), self._settings.lease_duration)
+            duration = seconds_of(held.get("leaseDurationSeconds"), self.settings.lease_duration)
             expires = self._observed_at + duration
-            if holder and self._clock() < expires:
+            if holder and self.clock() < expires:
                 return False
             spec["leaseTransitions"] = transitions + 1
         try:
             self._observe(await self._lock.update(lease, spec, timeout=timeout))
         except ApiError as error:
-            if error.is_conflict and holder != self._identity:
+            if error.is_conflict and holder != self.identity:
                 return False
             raise
         self._renewed_at = started
@@ -270,7 +261,7 @@ class Elector:
 
         Return whether the Lease was renewed.
         """
-        if self._observed is None or self.holder != self._identity or not self.is_leader():
+        if self._observed is None or self.holder != self.identity or not self.is_leader():
             return False
         held = spec_of(self._observed)
         kept = {
@@ -289,5 +280,5 @@ class Elector:
     def _observe(self, lease: dict[str, Any]) -> None:
         spec = spec_of(lease)
         if self._observed is None or spec_of(self._observed) != spec:
-            self._observed_at = self._clock()
+            self._observed_at = self.clock()
         self._observed = lease

@@ -12,6 +12,7 @@ from typing import Any
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import Struct
 
 
 def micro_time(moment: datetime) -> str:
@@ -37,30 +38,28 @@ def count_of(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-class LeaseLock:
-    """One Lease. Each method raises ApiError without a response that is a Lease."""
+class LeaseLock(Struct, dict=True):
+    """One Lease. Each method raises ApiError without a response that is a Lease.
 
-    def __init__(
-        self, connection: Connection, *, namespace: str, name: str, annotations: Mapping[str, str]
-    ) -> None:
-        """Name the Lease; nothing is sent yet.
+    Attributes:
+        connection: To the API server.
+        namespace: Of the Lease.
+        name: Of the Lease.
+        annotations: What a holder writes onto the Lease; others stay.
+    """
 
-        Args:
-            connection: To the API server.
-            namespace: Of the Lease.
-            name: Of the Lease.
-            annotations: What a holder writes onto the Lease; others stay.
-        """
-        self._connection = connection
-        self._annotations = dict(annotations)
-        self._namespace = namespace
-        self._name = name
-        self._collection = path_of("coordination.k8s.io/v1", "leases", namespace=namespace)
-        self._path = path_of("coordination.k8s.io/v1", "leases", name, namespace=namespace)
+    connection: Connection
+    namespace: str
+    name: str
+    annotations: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self._collection = path_of("coordination.k8s.io/v1", "leases", namespace=self.namespace)
+        self._path = path_of("coordination.k8s.io/v1", "leases", self.name, namespace=self.namespace)
 
     async def get(self, *, timeout: float) -> dict[str, Any]:
         """Read the Lease."""
-        return await self._connection.request("GET", self._path, timeout=timeout)
+        return await self.connection.request("GET", self._path, timeout=timeout)
 
     async def create(self, spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """Create the Lease with a spec, and return it as stored."""
@@ -68,26 +67,26 @@ class LeaseLock:
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
-                "name": self._name,
-                "namespace": self._namespace,
-                "annotations": self._annotations,
+                "name": self.name,
+                "namespace": self.namespace,
+                "annotations": self.annotations,
             },
             "spec": spec,
         }
         return _stored(
-            await self._connection.request("POST", self._collection, body=body, timeout=timeout), spec
+            await self.connection.request("POST", self._collection, body=body, timeout=timeout), spec
         )
 
     async def update(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """Replace fields of the spec of the Lease, if it is still ``lease``, and return it as stored."""
         metadata = lease["metadata"]
-        annotations = {**(metadata.get("annotations") or {}), **self._annotations}
+        annotations = {**(metadata.get("annotations") or {}), **self.annotations}
         body = {
             **lease,
             "metadata": {**metadata, "annotations": annotations},
             "spec": {**spec_of(lease), **spec},
         }
-        return _stored(await self._connection.request("PUT", self._path, body=body, timeout=timeout), spec)
+        return _stored(await self.connection.request("PUT", self._path, body=body, timeout=timeout), spec)
 
 
 def _stored(lease: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Final
 from karmada_pyscheduler.client.identity import Identity
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -28,74 +29,61 @@ _MARGIN_SHARE: Final = 0.2
 """Credentials are read again this long before they expire, or in the last fifth of their life if that is shorter."""
 
 
-class Login:
-    """The credentials of one connection. Belongs to one event loop."""
+class Login(Struct, dict=True):
+    """The credentials of one connection. Belongs to one event loop.
 
-    def __init__(
-        self,
-        load: Callable[[Identity], Identity],
-        first: Identity,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-        in_thread: InThread = in_daemon_thread,
-    ) -> None:
-        """Start with loaded credentials.
+    Attributes:
+        load: Reads credentials, and gets the current ones; blocks. ConnectionConfigError without any.
+        identity: The current credentials; first those to begin with.
+        clock: In seconds, never running backwards.
+        now: The time of day in seconds since 1970.
+        in_thread: Runs ``load``.
+    """
 
-        Args:
-            load: Reads credentials, and gets the current ones; blocks. ConnectionConfigError without any.
-            first: The first credentials.
-            clock: In seconds, never running backwards.
-            now: The time of day in seconds since 1970.
-            in_thread: Runs ``load``.
-        """
-        self._in_thread = in_thread
-        self._load = load
-        self._identity = first
-        self._clock = clock
-        self._now = now
-        self._renewal: asyncio.Task[None] | None = None
-        self._failures = 0
-        self._not_before = 0.0
-        self._logged = ""
-        self._check_at = clock()
+    load: Callable[[Identity], Identity]
+    identity: Identity
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    in_thread: InThread = in_daemon_thread
+    _renewal: asyncio.Task[None] | None = None
+    _failures: int = 0
+    _not_before: float = 0.0
+    _logged: str = ""
+
+    def __post_init__(self) -> None:
+        self._check_at = self.clock()
         self._plan_check()
         self._warn(())
 
-    @property
-    def identity(self) -> Identity:
-        """The newest credentials."""
-        return self._identity
-
     def explain(self, identity: Identity) -> str:
         """Return which refused credentials have expired or are not valid yet, "" for none."""
-        now = self._now()
+        now = self.now()
         return identity.expired(now) or identity.not_yet_valid(now)
 
     def ready(self) -> Identity | None:
         """Return credentials for a request, None if they have expired and are being read."""
-        if self._clock() >= self._check_at:
+        if self.clock() >= self._check_at:
             self._plan_check()
             due = self._due_at()
-            if self._identity.files_changed() or (due is not None and self._now() >= due):
+            if self.identity.files_changed() or (due is not None and self.now() >= due):
                 self._start_renewal()
-        if self._renewal is not None and self._identity.expired(self._now()):
+        if self._renewal is not None and self.identity.expired(self.now()):
             return None
-        return self._identity
+        return self.identity
 
     async def current(self) -> Identity:
         """Return credentials for a request; waits only if they have expired."""
         if self.ready() is None and self._renewal is not None:
             await asyncio.shield(self._renewal)
-        return self._identity
+        return self.identity
 
     async def renewed(self, refused: Identity) -> Identity:
         """Return credentials that were read after others were refused; the same ones if that was a moment ago."""
-        if self._identity is refused:
+        if self.identity is refused:
             self._start_renewal()
             if self._renewal is not None:
                 await asyncio.shield(self._renewal)
-        return self._identity
+        return self.identity
 
     def close(self) -> None:
         """Stop to read credentials."""
@@ -103,7 +91,7 @@ class Login:
             self._renewal.cancel()
 
     def _due_at(self) -> float | None:
-        found = self._identity
+        found = self.identity
         if found.expires_at is None:
             return None
         life = max(0.0, found.expires_at - found.loaded_at)
@@ -111,17 +99,17 @@ class Login:
 
     def _plan_check(self) -> None:
         due = self._due_at()
-        wait = _CHECK_SECONDS if due is None else max(1.0, min(_CHECK_SECONDS, due - self._now()))
-        self._check_at = self._clock() + wait
+        wait = _CHECK_SECONDS if due is None else max(1.0, min(_CHECK_SECONDS, due - self.now()))
+        self._check_at = self.clock() + wait
 
     def _start_renewal(self) -> None:
-        if self._renewal is None and self._clock() >= self._not_before:
+        if self._renewal is None and self.clock() >= self._not_before:
             self._renewal = asyncio.create_task(self._renew(), name="read credentials")
 
     async def _renew(self) -> None:
-        before = self._identity
+        before = self.identity
         try:
-            found = await self._in_thread(lambda: self._load(before), name="credentials")
+            found = await self.in_thread(lambda: self.load(before), name="credentials")
         except Exception as problem:  # noqa: BLE001 (the current credentials may still be valid)
             self._failures += 1
             if str(problem) != self._logged:
@@ -131,17 +119,17 @@ class Login:
                 )
         else:
             self._failures, self._logged = 0, ""
-            self._identity = found
+            self.identity = found
             if found.differs_from(before):
                 log.info("Read new credentials for the API server")
             self._warn(before.warnings)
         finally:
-            self._not_before = self._clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
+            self._not_before = self.clock() + _PAUSES[min(self._failures, len(_PAUSES) - 1)]
             self._plan_check()
             self._renewal = None
 
     def _warn(self, known: tuple[str, ...]) -> None:
-        for text in self._identity.warnings:
+        for text in self.identity.warnings:
             if text not in known:
                 _warn_once(text)
 

@@ -23,46 +23,35 @@ from karmada_pyscheduler.client.reviews import (
 )
 from karmada_pyscheduler.http_server.certificate import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 5
 
 
-class ReaderAccess:
-    """The certificate of a server, and the reviews of its readers. All of it runs in the event loop of the server."""
+class ReaderAccess(Struct):
+    """The certificate of a server, and the reviews of its readers. All of it runs in the event loop of the server.
 
-    def __init__(
-        self,
-        certificate: ServerCertificate,
-        connect: Callable[[], Awaitable[Connection]],
-        *,
-        what: str,
-        path: str,
-        audiences: Sequence[str] = (),
-        reviewer: Reviewer = KARMADA,
-    ) -> None:
-        """Prepare.
+    Attributes:
+        certificate: Of the server.
+        connect: Opens a connection to the API server that nothing else uses.
+        what: What is served, for texts.
+        path: What a reader may ``get``.
+        audiences: A token is for one of these; empty for the API server's own.
+        reviewer: Which API server it is.
+    """
 
-        Args:
-            certificate: Of the server.
-            connect: Opens a connection to the API server that nothing else uses.
-            what: What is served, for texts.
-            path: What a reader may ``get``.
-            audiences: A token is for one of these; empty for the API server's own.
-            reviewer: Which API server it is.
-        """
-        self._certificate = certificate
-        self.tls: Final = certificate.context
-        self._connect = connect
-        self._what = what
-        self._path = path
-        self._audiences = audiences
-        self._reviewer = reviewer
-        self._connection: Connection | None = None
-        self._reviews: Reviews | None = None
-        self._refreshing: asyncio.Task[None] | None = None
-        self._logged = ""
+    certificate: ServerCertificate
+    connect: Callable[[], Awaitable[Connection]]
+    what: str
+    path: str
+    audiences: Sequence[str] = ()
+    reviewer: Reviewer = KARMADA
+    _connection: Connection | None = None
+    _reviews: Reviews | None = None
+    _refreshing: asyncio.Task[None] | None = None
+    _logged: str = ""
 
     def access(self, hosts: frozenset[str] | None) -> Access:
         """Return this as the access of a server with these names."""
@@ -74,10 +63,10 @@ class ReaderAccess:
         Raises:
             ConnectionConfigError: There are no usable credentials.
         """
-        self._connection = await self._connect()
-        self._reviews = Reviews(self._connection, audiences=self._audiences, reviewer=self._reviewer)
+        self._connection = await self.connect()
+        self._reviews = Reviews(self._connection, audiences=self.audiences, reviewer=self.reviewer)
         self._refreshing = asyncio.create_task(
-            self._certificate.keep_fresh(), name=f"certificate of {self._what}"
+            self.certificate.keep_fresh(), name=f"certificate of {self.what}"
         )
 
     async def close(self) -> None:
@@ -92,30 +81,30 @@ class ReaderAccess:
         assert self._reviews is not None  # open before the server
         token = bearer_token(headers)
         if not token:
-            issuer = f"of {self._reviewer.name}"
-            if self._audiences:
-                issuer = f"for the audience {' or '.join(self._audiences)}"
-            return _unauthenticated(f"a reader of {self._what} needs a bearer token {issuer}")
+            issuer = f"of {self.reviewer.name}"
+            if self.audiences:
+                issuer = f"for the audience {' or '.join(self.audiences)}"
+            return _unauthenticated(f"a reader of {self.what} needs a bearer token {issuer}")
         try:
             user = await self._reviews.user_of(token, address)
-            is_allowed = await self._reviews.may_get(user, self._path)
+            is_allowed = await self._reviews.may_get(user, self.path)
         except TokenRefusedError as error:
             return _unauthenticated(str(error))
         except TooManyRefusedError as error:
             return RequestRefusal(429, str(error), {"Retry-After": str(_RETRY_SECONDS)})
         except ReviewUnavailableError as error:
             self._log_once(str(error))
-            text = f"nobody knows at the moment whether you may read {self._what}: {error}"
+            text = f"nobody knows at the moment whether you may read {self.what}: {error}"
             return RequestRefusal(503, text, {"Retry-After": str(_RETRY_SECONDS)})
         self._logged = ""
         if is_allowed:
             return user
-        return RequestRefusal(403, f"{user.name} may not get {self._path} at {self._reviewer.name}")
+        return RequestRefusal(403, f"{user.name} may not get {self.path} at {self.reviewer.name}")
 
     def _log_once(self, problem: str) -> None:
         """Log why readers get no answer, as they may show the status alone."""
         if problem != self._logged:
-            log.warning("Nobody can read %s: %s", self._what, problem)
+            log.warning("Nobody can read %s: %s", self.what, problem)
         self._logged = problem
 
 

@@ -24,6 +24,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.matching import is_subdomain
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -54,36 +55,28 @@ def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
     )
 
 
-class EventRecorder:
-    """Records events about bindings and their resource templates."""
+class EventRecorder(Struct, dict=True):
+    """Records events about bindings and their resource templates.
 
-    def __init__(
-        self,
-        connection: Connection,
-        *,
-        now: Callable[[], datetime],
-        clock: Callable[[], float],
-        idle: Callable[[], Awaitable[None]],
-        may_post: Callable[[], bool],
-        on_result: Callable[[str], None],
-    ) -> None:
-        """Prepare; ``posting`` posts.
+    Attributes:
+        connection: The connection to the API server.
+        now: The time of day.
+        clock: In seconds, never running backwards.
+        idle: Returns when an event may be posted without delaying placements.
+        may_post: Called before every attempt; False when the Lease may have expired, which drops the event.
+        on_result: Called with ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
+    """
 
-        Args:
-            connection: The connection to the API server.
-            now: The time of day.
-            clock: In seconds, never running backwards.
-            idle: Returns when an event may be posted without delaying placements.
-            may_post: Called before every attempt; False when the Lease may have expired, which drops the event.
-            on_result: Called with ``posted``, ``dropped``, ``filtered`` or ``failed`` for every event.
-        """
-        self._connection = connection
-        self._now = now
-        self._idle = idle
-        self._may_post = may_post
-        self._on_result = on_result
-        self._queue: asyncio.Queue[Event] = asyncio.Queue(QUEUE_SIZE)
-        self._correlator = EventCorrelator(clock)
+    connection: Connection
+    now: Callable[[], datetime]
+    clock: Callable[[], float]
+    idle: Callable[[], Awaitable[None]]
+    may_post: Callable[[], bool]
+    on_result: Callable[[str], None]
+    _queue: asyncio.Queue[Event] = field(default_factory=lambda: asyncio.Queue(QUEUE_SIZE))
+
+    def __post_init__(self) -> None:
+        self._correlator = EventCorrelator(self.clock)
 
     def record(self, binding: Binding, event_type: str, reason: str, message: str) -> None:
         """Record one event on the binding and one on its resource template, with its scheduler as the component.
@@ -104,9 +97,9 @@ class EventRecorder:
         )
         for involved in involved_objects(binding):
             try:
-                self._queue.put_nowait(Event(involved, event_type, reason, message, self._now(), component))
+                self._queue.put_nowait(Event(involved, event_type, reason, message, self.now(), component))
             except asyncio.QueueFull:
-                self._on_result("dropped")
+                self.on_result("dropped")
 
     @asynccontextmanager
     async def posting(self, *, flush_seconds: float) -> AsyncIterator[None]:
@@ -131,36 +124,36 @@ class EventRecorder:
     async def _post_forever(self) -> None:
         while True:
             event = await self._queue.get()
-            await self._idle()
+            await self.idle()
             try:
                 await self._post(event)
             except Exception:
                 # Nothing awaits this task, so one event must not end it.
                 log.exception("Cannot record an event")
-                self._on_result("failed")
+                self.on_result("failed")
             finally:
                 self._queue.task_done()
 
     async def _post(self, recorded: Event) -> None:
         decision = self._correlator.correlate(recorded)
         if decision is None:
-            self._on_result("filtered")
+            self.on_result("filtered")
             return
         for attempt in range(1, _TRIES + 1):
-            if not self._may_post():
-                self._on_result("dropped")
+            if not self.may_post():
+                self.on_result("dropped")
                 return
             try:
                 await self._create_or_count(*decision)
             except ApiError as error:
                 # A response of the server is final; without one the event is sent again.
                 if error.code or attempt == _TRIES:
-                    self._on_result("failed")
+                    self.on_result("failed")
                     log.warning("Cannot record an event", extra={"reason": recorded.reason, "error": error})
                     return
                 await asyncio.sleep(_RETRY_SECONDS)
             else:
-                self._on_result("posted")
+                self.on_result("posted")
                 return
 
     async def _create_or_count(self, event: Event, posted: Posted) -> None:
@@ -169,7 +162,7 @@ class EventRecorder:
             path = path_of("v1", "events", posted.name, namespace=posted.namespace)
             body = {"count": posted.count, "lastTimestamp": format_time(event.at), "message": message}
             try:
-                await self._connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
+                await self.connection.request("PATCH", path, body=body, content_type=STRATEGIC_MERGE_PATCH)
             except ApiError as error:
                 if not error.is_not_found:
                     raise
@@ -178,7 +171,7 @@ class EventRecorder:
         manifest = self._manifest(event, posted, message)
         namespace, name = manifest["metadata"]["namespace"], manifest["metadata"]["name"]
         path = path_of("v1", "events", namespace=namespace)
-        await self._connection.request("POST", path, body=manifest)
+        await self.connection.request("POST", path, body=manifest)
         posted.namespace, posted.name = namespace, name
 
     def _manifest(self, event: Event, posted: Posted, message: str) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.http_server.addresses import counted_as
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 LONGEST_TOKEN: Final = 16 * 1024
 """Characters of a token. The API server takes 140 ms to refuse one of 1 MB."""
@@ -100,52 +100,47 @@ class User(Struct, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class Reviews:
-    """Reviews by one API server."""
+class Reviews(Struct, dict=True):
+    """Reviews by one API server.
 
-    def __init__(
-        self,
-        connection: ApiConnection,
-        *,
-        audiences: Sequence[str] = (),
-        reviewer: Reviewer = KARMADA,
-        kept_seconds: float = KEPT_SECONDS,
-        clock: Callable[[], float] = time.monotonic,
-        on_review: OnReview = lambda *_: None,
-    ) -> None:
-        """Prepare.
+    Attributes:
+        connection: To the API server, as somebody who may create reviews.
+        audiences: A token is for one of these; empty for the API server's own.
+        reviewer: Which API server it is.
+        kept_seconds: How long a yes is kept.
+        clock: In seconds, never running backwards.
+        on_review: Called with each review.
+    """
 
-        Args:
-            connection: To the API server, as somebody who may create reviews.
-            audiences: A token is for one of these; empty for the API server's own.
-            reviewer: Which API server it is.
-            kept_seconds: How long a yes is kept.
-            clock: In seconds, never running backwards.
-            on_review: Called with each review.
-        """
-        self._connection = connection
-        self._audiences = tuple(audiences)
-        self._reviewer = reviewer
+    connection: ApiConnection
+    audiences: Sequence[str] = ()
+    reviewer: Reviewer = KARMADA
+    kept_seconds: float = KEPT_SECONDS
+    clock: Callable[[], float] = time.monotonic
+    on_review: OnReview = lambda *_: None
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
+    _refused_of: RatesByName = field(
+        default_factory=lambda: RatesByName(_REFUSED_OF_ADDRESS / _MINUTE, _REFUSED_OF_ADDRESS)
+    )
+
+    def __post_init__(self) -> None:
         self._users = _Answers[User | TokenRefusedError](
             _KEPT_USERS,
-            clock,
-            kept_seconds,
+            self.clock,
+            self.kept_seconds,
             is_yes=lambda found: isinstance(found, User),
-            note=partial(on_review, "TokenReview"),
+            note=partial(self.on_review, "TokenReview"),
             results={True: "success", False: "failure"},
         )
         self._allowed = _Answers[bool](
             _KEPT_PERMISSIONS,
-            clock,
-            kept_seconds,
+            self.clock,
+            self.kept_seconds,
             is_yes=bool,
-            note=partial(on_review, "SubjectAccessReview"),
+            note=partial(self.on_review, "SubjectAccessReview"),
             results={True: "allowed", False: "denied"},
         )
-        self._slots = asyncio.Semaphore(_AT_ONCE)
-        self._clock = clock
-        self._refused = TokenBucket(_REFUSED_OF_ALL / _MINUTE, _REFUSED_OF_ALL, clock())
-        self._refused_of = RatesByName(_REFUSED_OF_ADDRESS / _MINUTE, _REFUSED_OF_ADDRESS)
+        self._refused = TokenBucket(_REFUSED_OF_ALL / _MINUTE, _REFUSED_OF_ALL, self.clock())
 
     async def user_of(self, token: str, address: str | None) -> User:
         """Return whose token it is.
@@ -200,24 +195,22 @@ class Reviews:
 
     async def _review_token(self, token: str, guesser: str | None) -> User | TokenRefusedError:
         spec: dict[str, Any] = {"token": token}
-        if self._audiences:
-            spec["audiences"] = list(self._audiences)
+        if self.audiences:
+            spec["audiences"] = list(self.audiences)
         status = await self._review(_TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", spec, guesser)
         user = _user_of(status.get("user"))
         granted = status.get("audiences")
-        is_for_us = not self._audiences or (
-            isinstance(granted, list) and bool(set(self._audiences) & set(map(str, granted)))
+        is_for_us = not self.audiences or (
+            isinstance(granted, list) and bool(set(self.audiences) & set(map(str, granted)))
         )
         if status.get("authenticated") is True and user is not None and is_for_us:
             return user
         if guesser is not None:
-            self._refused.take(self._clock())
-            self._refused_of.take(guesser, self._clock())
+            self._refused.take(self.clock())
+            self._refused_of.take(guesser, self.clock())
         problem = status.get("error")
         return TokenRefusedError(
-            _refusal(
-                token, problem[:300] if isinstance(problem, str) else "", self._audiences, self._reviewer
-            )
+            _refusal(token, problem[:300] if isinstance(problem, str) else "", self.audiences, self.reviewer)
         )
 
     async def _review_access(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
@@ -239,7 +232,7 @@ class Reviews:
             async with asyncio.timeout(_SECONDS), self._slots:
                 if guesser is not None:
                     self._check_refused(guesser)
-                response = await self._connection.request("POST", path, body=body, timeout=_SECONDS)
+                response = await self.connection.request("POST", path, body=body, timeout=_SECONDS)
         except TimeoutError:
             raise ReviewUnavailableError(f"no {kind} within {_SECONDS:g} s") from None
         except ApiError as error:
@@ -251,72 +244,64 @@ class Reviews:
         return status if isinstance(status, dict) else {}
 
     def _check_refused(self, guesser: str) -> None:
-        if not self._refused_of.allows(guesser, self._clock()):
+        if not self._refused_of.allows(guesser, self.clock()):
             raise TooManyRefusedError(
                 "Too many tokens from this address were refused. Try again in a minute."
             )
-        if not self._refused.allows(self._clock()):
+        if not self._refused.allows(self.clock()):
             raise TooManyRefusedError("Too many tokens were refused. Try again in a minute.")
 
 
-class _Answers(Generic[T]):
+class _Answers(Struct, Generic[T], dict=True):
     """Answers by question, kept for a time; who asks while an answer is under way waits for the same one."""
 
-    def __init__(
-        self,
-        most: int,
-        clock: Callable[[], float],
-        kept_seconds: float,
-        *,
-        is_yes: Callable[[T], bool],
-        note: Callable[[str, str], None],
-        results: Mapping[bool, str],
-    ) -> None:
-        """Keep the answers to ``most`` questions; ``results`` are those of kube-apiserver's metrics of reviews."""
-        self._is_yes = is_yes
-        self._note = note
-        self._results = results
-        self._most = most
-        self._clock = clock
-        self._seconds = {True: kept_seconds, False: min(_REFUSED_SECONDS, kept_seconds)}
-        self._kept: OrderedDict[bytes, tuple[float, T]] = OrderedDict()
-        self._under_way: dict[bytes, asyncio.Task[T]] = {}
+    most: int
+    clock: Callable[[], float]
+    kept_seconds: float
+    is_yes: Callable[[T], bool]
+    note: Callable[[str, str], None]
+    results: Mapping[bool, str]
+    _kept: OrderedDict[bytes, tuple[float, T]] = field(default_factory=OrderedDict)
+    _under_way: dict[bytes, asyncio.Task[T]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._seconds = {True: self.kept_seconds, False: min(_REFUSED_SECONDS, self.kept_seconds)}
 
     def was_yes(self, key: bytes) -> bool:
         """Return whether the last answer to a question was yes, however old it is."""
         kept = self._kept.get(key)
-        return kept is not None and self._is_yes(kept[1])
+        return kept is not None and self.is_yes(kept[1])
 
     async def of(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Return the kept answer, or ask. An error is kept by nobody."""
         kept = self._kept.get(key)
-        if kept is not None and self._clock() < kept[0]:
+        if kept is not None and self.clock() < kept[0]:
             answer = kept[1]
         elif (under_way := self._under_way.get(key)) is not None:
             answer = await asyncio.shield(under_way)
         else:
             # The answer is as old as its question: a right may be removed while the answer is under way.
-            task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, self._clock()))
+            task = self._under_way[key] = asyncio.create_task(self._ask(key, ask, self.clock()))
             return await asyncio.shield(task)
-        self._note(self._results[self._is_yes(answer)], "kept")
+        self.note(self.results[self.is_yes(answer)], "kept")
         return answer
 
     async def _ask(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, T]], began: float) -> T:
         try:
             answer = await ask()
         except TooManyRefusedError:
-            self._note(self._results[False], "limited")
+            self.note(self.results[False], "limited")
             raise
         except Exception:
-            self._note("error", "failed")
+            self.note("error", "failed")
             raise
         finally:
             del self._under_way[key]
-        is_yes = self._is_yes(answer)
-        self._note(self._results[is_yes], "asked")
+        is_yes = self.is_yes(answer)
+        self.note(self.results[is_yes], "asked")
         self._kept[key] = (began + self._seconds[is_yes], answer)
         self._kept.move_to_end(key)
-        while len(self._kept) > self._most:
+        while len(self._kept) > self.most:
             self._kept.popitem(last=False)
         return answer
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from karmada_pyscheduler.client.watch_lines import read_event
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -36,22 +37,14 @@ _REMIND_EVERY: Final = 16
 """The same error is logged again after these numbers of failures in a row; finally about every three minutes."""
 
 
-class WatchRequests:
+class WatchRequests(Struct):
     """The requests of one process to watch kinds; failures are counted by path."""
 
-    def __init__(
-        self,
-        connect: Connect,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Open watches with ``connect``; ``clock`` and ``sleep`` are in seconds, and the clock never runs backwards."""
-        self._connect = connect
-        self._clock = clock
-        self._sleep = sleep
-        self._failures: dict[str, int] = {}
-        self._logged: dict[str, str] = {}
+    connect: Connect
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _failures: dict[str, int] = field(default_factory=dict)
+    _logged: dict[str, str] = field(default_factory=dict)
 
     async def events(
         self, target: str, accepted: Callable[[], None] = lambda: None
@@ -66,11 +59,11 @@ class WatchRequests:
             accepted: Called when the API server has accepted the request.
         """
         path = target.partition("?")[0]
-        started = self._clock()
+        started = self.clock()
         problem = ""
         is_expired = worked = False
         try:
-            async with aclosing(self._connect(target, accepted)) as lines:
+            async with aclosing(self.connect(target, accepted)) as lines:
                 async for line in lines:
                     event = await self._event(path, line)
                     if event is None:
@@ -84,11 +77,11 @@ class WatchRequests:
                     yield event
         except ApiError as error:
             problem, is_expired = str(error), error.code == _GONE
-        if worked or self._clock() - started >= _WORKED_SECONDS:
+        if worked or self.clock() - started >= _WORKED_SECONDS:
             self._failures.pop(path, None)
         else:
             failures = self._failed(path, problem or "it ended without an event")
-            await self._sleep(_PAUSES[min(failures, len(_PAUSES)) - 1])
+            await self.sleep(_PAUSES[min(failures, len(_PAUSES)) - 1])
         if is_expired:
             yield {"type": "ERROR", "object": {"code": _GONE, "message": problem}}
 

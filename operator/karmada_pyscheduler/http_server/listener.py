@@ -17,6 +17,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from karmada_pyscheduler.http_server.connections import OpenConnection, OpenConnections
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -37,31 +38,22 @@ class ListenError(Exception):
     """The server cannot listen on an address."""
 
 
-class Listener:
-    """Listens while a server runs."""
+class Listener(Struct):
+    """Listens while a server runs.
 
-    def __init__(
-        self,
-        address: str,
-        protocol: Callable[[], asyncio.Protocol],
-        connections: OpenConnections,
-        *,
-        tls: ssl.SSLContext | None = None,
-    ) -> None:
-        """Prepare.
+    Attributes:
+        address: ``host:port``; an empty host is every interface.
+        protocol: Makes what answers the requests of a connection.
+        connections: Those that are open.
+        tls: The context with the server's certificate; None for HTTP.
+    """
 
-        Args:
-            address: ``host:port``; an empty host is every interface.
-            protocol: Makes what answers the requests of a connection.
-            connections: Those that are open.
-            tls: The context with the server's certificate; None for HTTP.
-        """
-        self._address = address
-        self._protocol = protocol
-        self._connections = connections
-        self._tls = tls
-        self._sockets: list[socket.socket] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+    address: str
+    protocol: Callable[[], asyncio.Protocol]
+    connections: OpenConnections
+    tls: ssl.SSLContext | None = None
+    _sockets: list[socket.socket] = field(default_factory=list)
+    _tasks: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def start(self) -> None:
         """Listen.
@@ -69,14 +61,14 @@ class Listener:
         Raises:
             ListenError: The address is in use or not local; the text has it.
         """
-        host, _, port = self._address.rpartition(":")
+        host, _, port = self.address.rpartition(":")
         try:
             found = await asyncio.get_running_loop().getaddrinfo(
                 host.strip("[]") or None, int(port), type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
             )
             self._sockets = _listening(dict.fromkeys((family, where) for family, _, _, _, where in found))
         except OSError as error:
-            raise ListenError(f"cannot listen on {self._address}: {error.strerror or error}") from error
+            raise ListenError(f"cannot listen on {self.address}: {error.strerror or error}") from error
         for listening in self._sockets:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
         self._run(self._sweep())
@@ -95,7 +87,7 @@ class Listener:
         """Note that a request of a connection is answered from now on, or no more."""
         protocol = None if transport is None else cast("asyncio.Transport", transport).get_protocol()
         if isinstance(protocol, _Protocol):
-            self._connections.mark(protocol.connection, busy=busy)
+            self.connections.mark(protocol.connection, busy=busy)
 
     def _run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -108,13 +100,13 @@ class Listener:
             link, peer = listening.accept()
         except OSError as error:
             # Otherwise the other side has gone, or a file descriptor is free again.
-            if error.errno in _OUT_OF and not self._connections.give_way():
-                log.warning("Cannot accept a connection on %s: %s", self._address, error)
+            if error.errno in _OUT_OF and not self.connections.give_way():
+                log.warning("Cannot accept a connection on %s: %s", self.address, error)
                 loop = asyncio.get_running_loop()
                 loop.remove_reader(listening)
                 loop.call_later(_PAUSE_SECONDS, self._accept_again, listening)
             return
-        connection = self._connections.admit(peer[0], link.close)
+        connection = self.connections.admit(peer[0], link.close)
         if connection is None:
             link.close()
             return
@@ -128,14 +120,14 @@ class Listener:
             asyncio.get_running_loop().add_reader(listening, self._accept, listening)
 
     async def _connect(self, link: socket.socket, connection: OpenConnection) -> None:
-        made = _Protocol(self._protocol(), connection, self._connections)
+        made = _Protocol(self.protocol(), connection, self.connections)
         try:
-            await asyncio.get_running_loop().connect_accepted_socket(lambda: made, link, ssl=self._tls)
+            await asyncio.get_running_loop().connect_accepted_socket(lambda: made, link, ssl=self.tls)
         except OSError:  # it has gone, or its handshake has failed
             link.close()
         finally:
             if not made.is_connected:
-                self._connections.remove(connection)
+                self.connections.remove(connection)
 
     async def _sweep(self) -> None:
         """Close connections that are idle for long. A response that its reader takes goes on."""
@@ -143,10 +135,10 @@ class Listener:
         while True:
             await asyncio.sleep(_IDLE_SECONDS)
             unsent: dict[OpenConnection, int] = {}
-            for connection in self._connections.idle_for(_IDLE_SECONDS):
+            for connection in self.connections.idle_for(_IDLE_SECONDS):
                 unsent[connection] = size = connection.unsent()
                 if not size or unsent_before.get(connection, size + _LEAST_BYTES) - size < _LEAST_BYTES:
-                    self._connections.remove(connection)
+                    self.connections.remove(connection)
                     connection.close()
             unsent_before = unsent
 

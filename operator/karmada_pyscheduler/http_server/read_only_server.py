@@ -48,6 +48,7 @@ from karmada_pyscheduler.http_server.responses import (
     user_of,
     whole,
 )
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -58,62 +59,51 @@ _LOOPBACK_ONLY: Final = Access()
 _FEW: Final = RequestLimits()
 
 
-class ReadOnlyServer:
-    """One listener."""
+class ReadOnlyServer(Struct, dict=True):
+    """One listener.
 
-    def __init__(
-        self,
-        address: str,
-        routes: Mapping[str, AsyncHandler],
-        *,
-        posts: Mapping[str, AsyncHandler] | None = None,
-        always: frozenset[str] = frozenset(),
-        tls: ssl.SSLContext | None = None,
-        access: Access = _LOOPBACK_ONLY,
-        limits: RequestLimits = _FEW,
-        name: str = "explain",
-        problem_page: ProblemPage | None = None,
-        on_response: Callable[[AnsweredRequest], None] = lambda _: None,
-        on_error: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Prepare; ``start`` listens.
+    Attributes:
+        address: ``host:port``.
+        routes: Handlers by path; ``{name}`` in a path stands for one part of it.
+        posts: Handlers of POST requests with the fields of a form.
+        always: Paths that are answered to everybody, whatever the number of requests: those of probes.
+        tls: The context with the server's certificate; None for HTTP.
+        access: Who may read.
+        limits: How many requests are answered.
+        name: Of the server, for its log line.
+        problem_page: Makes the pages of refusals for browsers; None for JSON only.
+        on_response: Gets each request when it is answered.
+        on_error: Called when a handler fails.
+    """
 
-        Args:
-            address: ``host:port``.
-            routes: Handlers by path; ``{name}`` in a path stands for one part of it.
-            posts: Handlers of POST requests with the fields of a form.
-            always: Paths that are answered to everybody, whatever the number of requests: those of probes.
-            tls: The context with the server's certificate; None for HTTP.
-            access: Who may read.
-            limits: How many requests are answered.
-            name: Of the server, for its log line.
-            problem_page: Makes the pages of refusals for browsers; None for JSON only.
-            on_response: Gets each request when it is answered.
-            on_error: Called when a handler fails.
-        """
-        self._address = address
-        self._routes = routes
-        self._posts = posts or {}
-        self._always = always
-        self._tls = tls
-        self._access = access
-        self._name = name
-        self._problem_page = problem_page
-        self._on_response = on_response
-        self._on_error = on_error
-        self._streams: set[asyncio.Task[object]] = set()
-        self._runner: web.AppRunner | None = None
-        self._listener: Listener | None = None
-        self._connections = OpenConnections(limits.connections, time.monotonic, proxies=access.proxies)
-        self._guard = RequestGuard(access, limits, time.monotonic)
+    address: str
+    routes: Mapping[str, AsyncHandler]
+    posts: Mapping[str, AsyncHandler] = field(default_factory=dict)
+    always: frozenset[str] = frozenset()
+    tls: ssl.SSLContext | None = None
+    access: Access = _LOOPBACK_ONLY
+    limits: RequestLimits = _FEW
+    name: str = "explain"
+    problem_page: ProblemPage | None = None
+    on_response: Callable[[AnsweredRequest], None] = lambda _: None
+    on_error: Callable[[], None] = lambda: None
+    _streams: set[asyncio.Task[object]] = field(default_factory=set)
+    _runner: web.AppRunner | None = None
+    _listener: Listener | None = None
+
+    def __post_init__(self) -> None:
+        self._connections = OpenConnections(
+            self.limits.connections, time.monotonic, proxies=self.access.proxies
+        )
+        self._guard = RequestGuard(self.access, self.limits, time.monotonic)
 
     async def start(self) -> None:
         """Listen; ListenError has the address that is in use or not local."""
-        await self._access.open()
+        await self.access.open()
         app = web.Application(middlewares=[self._checked], client_max_size=MAX_BODY)
-        for path, handler in self._routes.items():
-            app.router.add_get(path, self._handle(handler), allow_head=path in self._always)
-        for path, handler in self._posts.items():
+        for path, handler in self.routes.items():
+            app.router.add_get(path, self._handle(handler), allow_head=path in self.always)
+        for path, handler in self.posts.items():
             app.router.add_post(path, self._handle(handler))
         app.on_response_prepare.append(add_headers)
         self._runner = web.AppRunner(
@@ -126,9 +116,9 @@ class ReadOnlyServer:
         )
         await self._runner.setup()
         assert self._runner.server is not None  # it is set up
-        self._listener = Listener(self._address, self._runner.server, self._connections, tls=self._tls)
+        self._listener = Listener(self.address, self._runner.server, self._connections, tls=self.tls)
         await self._listener.start()
-        log.info("Starting %s server on %s", self._name, self._address)
+        log.info("Starting %s server on %s", self.name, self.address)
 
     async def stop(self) -> None:
         """Close the listener and its connections."""
@@ -138,7 +128,7 @@ class ReadOnlyServer:
             stream.cancel()
         if self._runner is not None:
             await self._runner.cleanup()
-        await self._access.close()
+        await self.access.close()
 
     @web.middleware
     async def _checked(
@@ -147,7 +137,7 @@ class ReadOnlyServer:
         """Refuse requests that must not be answered, and count responses."""
         self._mark(request, busy=True)
         request[ADDRESS] = sender_of(
-            request.remote or "", request.headers.getall("X-Forwarded-For", [""])[-1], self._access.proxies
+            request.remote or "", request.headers.getall("X-Forwarded-For", [""])[-1], self.access.proxies
         )
         began = asyncio.get_running_loop().time()
         try:
@@ -159,12 +149,12 @@ class ReadOnlyServer:
             if request.can_read_body:
                 response.force_close()
         except Exception:
-            self._on_error()
+            self.on_error()
             log.exception("Cannot answer %s", request.path[:200])
             response = self._problem(request, RequestRefusal(500, "internal error"))
         finally:
             self._mark(request, busy=False)
-        self._on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
+        self.on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
@@ -178,16 +168,16 @@ class ReadOnlyServer:
                 or "Upgrade" in request.headers
             ),
             content_length=request.content_length or 0,
-            is_limited=request.path not in self._always,
+            is_limited=request.path not in self.always,
         )
         return None if refused is None else problem(refused)
 
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
-        if request.path in self._always:
+        if request.path in self.always:
             return None
         refused: RequestRefusal | None = None
-        if self._access.authorize is not None and not self._access.is_open(request.path):
-            found = await self._access.authorize(request.headers, request[ADDRESS])
+        if self.access.authorize is not None and not self.access.is_open(request.path):
+            found = await self.access.authorize(request.headers, request[ADDRESS])
             if isinstance(found, RequestRefusal):
                 refused = found
             else:
@@ -202,9 +192,9 @@ class ReadOnlyServer:
         return response
 
     def _problem(self, request: web.Request, refused: RequestRefusal) -> web.Response:
-        if self._problem_page is None or "text/html" not in request.headers.get("Accept", ""):
+        if self.problem_page is None or "text/html" not in request.headers.get("Accept", ""):
             return problem(refused)
-        body = self._problem_page(refused, request.path_qs)
+        body = self.problem_page(refused, request.path_qs)
         response = web.Response(body=body, status=refused.status, content_type="text/html", charset="utf-8")
         response.headers.update(refused.headers)
         return response

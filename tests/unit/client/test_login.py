@@ -126,7 +126,7 @@ async def test_credentials_are_read_at_most_once_in_some_seconds(file: Path) -> 
     harness = LoginHarness(file, changes=False)
     for _ in range(5):
         found = await harness.login.renewed(harness.login.identity)
-        assert not found.differs_from(harness.login._identity)
+        assert not found.differs_from(harness.login.identity)
     assert harness.reads == 1
     harness.now += 6
     await harness.login.renewed(harness.login.identity)

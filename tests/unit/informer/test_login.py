@@ -77,7 +77,7 @@ async def test_logins_with_the_same_token_are_equal() -> None:
         [handler] = harness.watch._registry()._activities.get_all_handlers()
         login: Any = handler.fn
         first, again = await login(), await login()
-        await harness.connection._login.renewed(harness.connection._identity)
+        await harness.connection.login.renewed(harness.connection._identity)
         second = await login()
     assert first.expiration < again.expiration
     assert first == again
