@@ -41,10 +41,14 @@ _LONGEST = 4_000
 """Characters of an error; it becomes a log line and a condition."""
 
 
-class FuzzedExtender(HttpExtender):
+class FuzzedExtender(HttpExtender, kw_only=True):
     """An extender whose server sends certain bytes."""
 
-    def __init__(self, body: bytes, **fields: Any) -> None:
+    scene: Scene
+    body: bytes
+
+    @classmethod
+    def of(cls, body: bytes, **fields: Any) -> FuzzedExtender:
         config = ExtenderConfig(
             url_prefix=_URL,
             filter_verb="filter",
@@ -53,12 +57,11 @@ class FuzzedExtender(HttpExtender):
             weight=3,
             **fields,
         )
-        self.scene = Scene(*_NAMES)
-        super().__init__(config, self.scene.manifests, clock=lambda: 0.0)
-        self._body = body
+        scene = Scene(*_NAMES)
+        return cls(config, scene.manifests, clock=lambda: 0.0, scene=scene, body=body)
 
     async def _post(self, verb: str, body: bytes) -> bytes:
-        return self._body
+        return self.body
 
 
 _FILTER = {
@@ -80,7 +83,7 @@ def _bodies(document: Any) -> st.SearchStrategy[bytes]:
 @fuzzed(150)
 @given(body=_bodies(_FILTER), by_names=st.booleans(), ignorable=st.booleans())
 def test_any_response_to_filter_is_a_result_or_an_error(body: bytes, by_names: bool, ignorable: bool) -> None:
-    extender = FuzzedExtender(body, node_cache_capable=by_names, ignorable=ignorable)
+    extender = FuzzedExtender.of(body, node_cache_capable=by_names, ignorable=ignorable)
     scene = extender.scene
     text = ""
     with recorded(), measured("extender filter", body):
@@ -99,7 +102,7 @@ def test_any_response_to_filter_is_a_result_or_an_error(body: bytes, by_names: b
 @fuzzed(150)
 @given(body=_bodies(_SCORES))
 def test_any_response_to_prioritize_is_a_result_or_logged(body: bytes) -> None:
-    extender = FuzzedExtender(body)
+    extender = FuzzedExtender.of(body)
     scene = extender.scene
     with recorded() as records, measured("extender prioritize", body):
         scores = asyncio.run(scores_of_extenders([extender], scene.cycle, scene.clusters))
@@ -113,7 +116,7 @@ def test_any_response_to_prioritize_is_a_result_or_logged(body: bytes) -> None:
 @fuzzed(150)
 @given(body=_bodies({"Error": ""}))
 def test_any_response_to_bind_is_a_success_or_an_error(body: bytes) -> None:
-    extender = FuzzedExtender(body)
+    extender = FuzzedExtender.of(body)
     with recorded(), measured("extender bind", body):
         try:
             asyncio.run(extender.bind(extender.scene.cycle, [TargetCluster("m1", 1)]))

@@ -33,6 +33,7 @@ from karmada_pyscheduler.estimator.silence import SilentEstimators
 from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.available_replicas import NO_OPINION
+from karmada_scheduler.structs import Struct, field
 
 if TYPE_CHECKING:
     from karmada_pyscheduler.estimator.connections import Connections
@@ -67,50 +68,34 @@ class _SentRequest(NamedTuple):
     estimate: asyncio.Task[EstimatorResponse]
 
 
-class AccurateEstimator:
+class AccurateEstimator(Struct, dict=True):
     """Estimates from the estimators in the member clusters, by requests that decisions share.
 
     Attributes:
+        connections: The connections to the estimators.
         timeout: Seconds that a decision waits for all its estimates together.
         policy: ``UPSTREAM`` or ``PARTIAL``.
-        now: Returns the time of the clock, in seconds.
+        answer_ttl: Seconds from a request within which decisions share it.
+        observer: Counts requests.
+        clock: Monotonic, in seconds.
+        pause: Sleeps between probes of unresponsive estimators.
         silent: The estimators that owe responses and send none.
     """
 
-    def __init__(
-        self,
-        connections: Connections,
-        *,
-        timeout: float,
-        policy: FailurePolicy,
-        answer_ttl: float,
-        observer: RequestObserver,
-        clock: Callable[[], float],
-        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
-    ) -> None:
-        """Send no request yet.
+    connections: Connections
+    timeout: float
+    policy: FailurePolicy
+    answer_ttl: float
+    observer: RequestObserver
+    clock: Callable[[], float]
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _sent: OrderedDict[tuple[str, str, bytes], _SentRequest] = field(default_factory=OrderedDict)
+    _pending: dict[str, set[asyncio.Task[EstimatorResponse]]] = field(default_factory=dict)
+    _probes: set[asyncio.Task[None]] = field(default_factory=set)
+    _unresponsive: set[str] = field(default_factory=set)
 
-        Args:
-            connections: The connections to the estimators.
-            timeout: Seconds that a decision waits for all its estimates together.
-            policy: ``UPSTREAM`` or ``PARTIAL``.
-            answer_ttl: Seconds from a request within which decisions share it.
-            observer: Counts requests.
-            clock: Monotonic, in seconds.
-            pause: Sleeps between probes of unresponsive estimators.
-        """
-        self.timeout = timeout
-        self.policy = policy
-        self.now: Final = clock
-        self.silent = SilentEstimators(clock)
-        self._connections = connections
-        self._answer_ttl = answer_ttl
-        self._observer = observer
-        self._pause = pause
-        self._sent: OrderedDict[tuple[str, str, bytes], _SentRequest] = OrderedDict()
-        self._pending: dict[str, set[asyncio.Task[EstimatorResponse]]] = {}
-        self._probes: set[asyncio.Task[None]] = set()
-        self._unresponsive: set[str] = set()
+    def __post_init__(self) -> None:
+        self.silent = SilentEstimators(self.clock)
 
     @property
     def unresponsive(self) -> frozenset[str]:
@@ -136,7 +121,7 @@ class AccurateEstimator:
 
     def known_problem(self, cluster: str) -> str:
         """Return why a request to a cluster would fail; empty if that is not known beforehand."""
-        state = self._connections.state(cluster)
+        state = self.connections.state(cluster)
         if state is ConnectionState.ABSENT:
             return f"cluster {cluster} does not exist in estimator cache"
         if self.policy == PARTIAL:
@@ -153,25 +138,25 @@ class AccurateEstimator:
 
         The task never fails. It is cancelled when another request to the cluster has passed its deadline (``partial``).
         """
-        now = self.now()
-        while self._sent and next(iter(self._sent.values())).since < now - self._answer_ttl:
+        now = self.clock()
+        while self._sent and next(iter(self._sent.values())).since < now - self.answer_ttl:
             self._sent.popitem(last=False)
         key = (cluster, request.method, payload)
         sent = self._sent.get(key)
         if sent is not None and not sent.estimate.cancelled():
-            self._observer.request_shared(request.method)
+            self.observer.request_shared(request.method)
             return sent.estimate
         task = asyncio.create_task(self._send(cluster, request, payload, about))
         self._pending.setdefault(cluster, set()).add(task)
         task.add_done_callback(partial(self._ended, cluster))
-        if self._answer_ttl > 0:
+        if self.answer_ttl > 0:
             self._sent[key] = _SentRequest(now, task)
             self._sent.move_to_end(key)
         return task
 
     def release(self, tasks: Iterable[asyncio.Task[EstimatorResponse]]) -> None:
         """Cancel requests that a decision no longer waits for, if no other decision can share them."""
-        if self._answer_ttl <= 0 and self.policy == UPSTREAM:
+        if self.answer_ttl <= 0 and self.policy == UPSTREAM:
             for task in tasks:
                 task.cancel()
 
@@ -185,13 +170,13 @@ class AccurateEstimator:
         self, cluster: str, request: EstimatorRequest, payload: bytes, about: str
     ) -> EstimatorResponse:
         """Send a request to one cluster, and start probing the cluster if it does not respond."""
-        began = self.now()
+        began = self.clock()
         try:
             timeout = self.timeout
-            if self._connections.state(cluster) is ConnectionState.NEW:
+            if self.connections.state(cluster) is ConnectionState.NEW:
                 async with asyncio.timeout(timeout):
-                    await self._connections.wait_first_attempt(cluster)
-                timeout = max(0.0, began + timeout - self.now())
+                    await self.connections.wait_first_attempt(cluster)
+                timeout = max(0.0, began + timeout - self.clock())
             response = await self._call(cluster, request.method, payload, timeout=timeout, about=about)
             estimate = EstimatorResponse(request.decode(response))
         except TimeoutError:
@@ -206,10 +191,10 @@ class AccurateEstimator:
             )
         except asyncio.CancelledError:
             if cluster in self._unresponsive:
-                self._observer.request_ended(request.method, "timeout", self.now() - began)
+                self.observer.request_ended(request.method, "timeout", self.clock() - began)
             raise
         result = "timeout" if estimate.timed_out else "error" if estimate.problem else "success"
-        self._observer.request_ended(request.method, result, self.now() - began)
+        self.observer.request_ended(request.method, result, self.clock() - began)
         if estimate.timed_out and self.policy == PARTIAL and cluster not in self._unresponsive:
             self._give_up(cluster, request, payload, estimate.problem)
         return estimate
@@ -219,7 +204,7 @@ class AccurateEstimator:
         responded = False
         number = self.silent.sent(cluster)
         try:
-            response = await self._connections.call(cluster, method, payload, timeout=timeout, about=about)
+            response = await self.connections.call(cluster, method, payload, timeout=timeout, about=about)
             responded = True
         except EstimatorCallError as error:
             responded = not error.timed_out
@@ -247,8 +232,8 @@ class AccurateEstimator:
         probes = 0
         try:
             while True:
-                await self._pause(_PROBE_PAUSES[min(probes, len(_PROBE_PAUSES) - 1)])
-                if self._connections.state(cluster) is ConnectionState.ABSENT:
+                await self.pause(_PROBE_PAUSES[min(probes, len(_PROBE_PAUSES) - 1)])
+                if self.connections.state(cluster) is ConnectionState.ABSENT:
                     return
                 estimate = await self._send(cluster, request, payload, "probe")
                 if not estimate.timed_out:
@@ -256,6 +241,6 @@ class AccurateEstimator:
                     return
                 probes += 1
                 if probes % _RECONNECT_AFTER == 0:
-                    self._connections.reconnect(cluster)
+                    self.connections.reconnect(cluster)
         finally:
             self._unresponsive.discard(cluster)

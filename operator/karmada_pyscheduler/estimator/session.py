@@ -156,8 +156,8 @@ class EstimationSession:
         """Request estimates from several clusters; return at the deadline, or when the result is certain."""
         estimator = self._estimator
         if self._deadline is None:
-            self._deadline = estimator.now() + estimator.timeout
-        left = self._deadline - estimator.now()
+            self._deadline = estimator.clock() + estimator.timeout
+        left = self._deadline - estimator.clock()
         late = EstimatorResponse(NO_OPINION, f"no answer within {estimator.timeout:g}s", timed_out=True)
         if left <= 0:
             return dict.fromkeys(pending, late)
@@ -182,20 +182,20 @@ class EstimationSession:
     ) -> None:
         """Wait as ``_until_certain`` does, without a slot while only silent estimators are missing."""
         estimator = self._estimator
-        ends = estimator.now() + seconds
+        ends = estimator.clock() + seconds
         while True:
             with estimator.silent.watching(tasks) as silent:
                 if await _until_certain(
-                    tasks.values(), ends - estimator.now(), all_or_nothing=all_or_nothing, unless=silent
+                    tasks.values(), ends - estimator.clock(), all_or_nothing=all_or_nothing, unless=silent
                 ):
                     return
             async with self._without_slot() as has_no_slot:
                 if not has_no_slot:
                     continue
-                await _until_certain(tasks.values(), ends - estimator.now(), all_or_nothing=all_or_nothing)
-                ended = estimator.now()
+                await _until_certain(tasks.values(), ends - estimator.clock(), all_or_nothing=all_or_nothing)
+                ended = estimator.clock()
             if self._deadline is not None:
-                self._deadline += estimator.now() - ended  # the wait for a slot is not the estimators'
+                self._deadline += estimator.clock() - ended  # the wait for a slot is not the estimators'
             return
 
     def _given_up(self, cluster: str) -> EstimatorResponse:

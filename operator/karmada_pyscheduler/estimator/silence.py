@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 _TICK_SECONDS: Final = 0.05
 _LATE_SECONDS: Final = 0.1
@@ -33,26 +33,22 @@ class _PendingRequests(Struct):
     ticks: int = 0
 
 
-class SilentEstimators:
-    """Counts the requests that each estimator has not responded to."""
+class SilentEstimators(Struct):
+    """Counts the requests that each estimator has not responded to.
 
-    def __init__(
-        self, clock: Callable[[], float], pause: Callable[[float], Awaitable[None]] = asyncio.sleep
-    ) -> None:
-        """Start without requests.
+    Attributes:
+        clock: Monotonic, in seconds.
+        pause: Sleeps between ticks, for some seconds.
+    """
 
-        Args:
-            clock: Monotonic, in seconds.
-            pause: Sleeps between ticks, for some seconds.
-        """
-        self._clock = clock
-        self._pause = pause
-        self._sent = 0
-        self._newest_answered = 0
-        self._pending: dict[str, _PendingRequests] = {}
-        self._silent: set[str] = set()
-        self._watches: dict[asyncio.Future[None], Mapping[str, asyncio.Task[Any]]] = {}
-        self._ticker: asyncio.Task[None] | None = None
+    clock: Callable[[], float]
+    pause: Callable[[float], Awaitable[None]] = asyncio.sleep
+    _sent: int = 0
+    _newest_answered: int = 0
+    _pending: dict[str, _PendingRequests] = field(default_factory=dict)
+    _silent: set[str] = field(default_factory=set)
+    _watches: dict[asyncio.Future[None], Mapping[str, asyncio.Task[Any]]] = field(default_factory=dict)
+    _ticker: asyncio.Task[None] | None = None
 
     @property
     def clusters(self) -> frozenset[str]:
@@ -106,9 +102,9 @@ class SilentEstimators:
     async def _tick(self) -> None:
         try:
             while self._pending:
-                began = self._clock()
-                await self._pause(_TICK_SECONDS)
-                if self._clock() - began <= _LATE_SECONDS:
+                began = self.clock()
+                await self.pause(_TICK_SECONDS)
+                if self.clock() - began <= _LATE_SECONDS:
                     self._count_tick()
                 if self._silent:
                     self._notify()

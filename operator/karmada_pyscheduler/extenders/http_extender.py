@@ -23,6 +23,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.extenders import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.scheduling_points import MAX_CLUSTER_SCORE
+from karmada_scheduler.structs import Struct, field
 
 
 def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
@@ -92,50 +93,43 @@ class _CallError(ExtenderError):
         self.cause = cause
 
 
-class HttpExtender:
-    """An extender of the configuration; implements ``framework.extender.Extender``."""
+class HttpExtender(Struct, dict=True):
+    """An extender of the configuration; implements ``framework.extender.Extender``.
 
-    def __init__(
-        self,
-        config: ExtenderConfig,
-        manifests: Manifests,
-        *,
-        clock: Callable[[], float],
-        observe: Observe = lambda *_: None,
-        transport: NewExtenderTransport = HttpExtenderTransport,
-    ) -> None:
-        """Read the certificates.
+    Attributes:
+        config: The configuration of the extender.
+        manifests: The objects for requests.
+        clock: Returns seconds of a monotonic clock.
+        observe: Receives every request.
+        transport: Makes the connections.
 
-        Args:
-            config: The configuration of the extender.
-            manifests: The objects for requests.
-            clock: Returns seconds of a monotonic clock.
-            observe: Receives every request.
-            transport: Makes the connections.
+    Raises:
+        ExtenderTLSError: A certificate, key or CA cannot be used.
+    """
 
-        Raises:
-            ExtenderTLSError: A certificate, key or CA cannot be used.
-        """
-        self.name = config.shown_url
-        self.ignorable = config.ignorable
-        self.filters = bool(config.filter_verb)
-        self.prioritizes = bool(config.prioritize_verb)
-        self.binds = bool(config.bind_verb)
-        self._config = config
-        self._manifests = manifests
+    config: ExtenderConfig
+    manifests: Manifests
+    clock: Callable[[], float]
+    observe: Observe = lambda *_: None
+    transport: NewExtenderTransport = HttpExtenderTransport
+    _logged: dict[tuple[str, str], float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.name = self.config.shown_url
+        self.ignorable = self.config.ignorable
+        self.filters = bool(self.config.filter_verb)
+        self.prioritizes = bool(self.config.prioritize_verb)
+        self.binds = bool(self.config.bind_verb)
         self._verbs = {
-            FILTER: config.filter_verb.lstrip("/"),
-            PRIORITIZE: config.prioritize_verb.lstrip("/"),
-            BIND: config.bind_verb.lstrip("/"),
+            FILTER: self.config.filter_verb.lstrip("/"),
+            PRIORITIZE: self.config.prioritize_verb.lstrip("/"),
+            BIND: self.config.bind_verb.lstrip("/"),
         }
-        self._transport = transport(config)
-        self._clock = clock
-        self._observe = observe
-        self._logged: dict[tuple[str, str], float] = {}
+        self._transport = self.transport(self.config)
 
     def is_interested(self, binding: Binding) -> bool:
         """Return whether the binding requests a resource of ``managedResources``, or there is no such list."""
-        return is_interested(self._config, binding)
+        return is_interested(self.config, binding)
 
     async def filter(self, cycle: Cycle, clusters: Sequence[Cluster]) -> ExtenderFilterResult:
         """Return which clusters can take the binding.
@@ -165,7 +159,7 @@ class HttpExtender:
     def _kept(self, answer: wire.FilterResponse) -> frozenset[str]:
         """Return the list that corresponds to the request, else the other one, else nothing."""
         lists = (answer.names, answer.objects)
-        if not self._config.node_cache_capable:
+        if not self.config.node_cache_capable:
             lists = lists[::-1]
         return frozenset(next((each for each in lists if each is not None), ()))
 
@@ -186,7 +180,7 @@ class HttpExtender:
         def read(body: bytes) -> dict[str, int]:
             scores = wire.read_prioritize_response(body)
             self._check_known("a prioritized", scores, clusters)
-            factor = self._config.weight * _SCALE
+            factor = self.config.weight * _SCALE
             return {name: score * factor for name, score in scores.items()}
 
         return await self._call(PRIORITIZE, lambda: self._request_body(PRIORITIZE, cycle, clusters), read)
@@ -207,15 +201,15 @@ class HttpExtender:
 
     def _request_body(self, verb: str, cycle: Cycle, clusters: Sequence[Cluster]) -> bytes:
         key = cycle.binding.key
-        binding = self._manifests.binding(key)
+        binding = self.manifests.binding(key)
         if binding is None:
             raise self._failure(verb, f"{key.display} is not known any more", cause="gone")
         names = [cluster.name for cluster in clusters]
-        if self._config.node_cache_capable:
+        if self.config.node_cache_capable:
             return wire.request_with_names(binding, cycle.affinity_name, names)
         documents = []
         for name in names:
-            document = self._manifests.cluster(name)
+            document = self.manifests.cluster(name)
             if document is None:
                 raise self._failure(verb, f"cluster {name} is not known any more", cause="gone")
             documents.append(document)
@@ -223,7 +217,7 @@ class HttpExtender:
 
     async def _call(self, verb: str, write: Callable[[], bytes], read: Callable[[bytes], Answer]) -> Answer:
         """Send one request and return its result; observe it, and log an error in spite of which the decision continues."""
-        started, outcome = self._clock(), CANCELLED
+        started, outcome = self.clock(), CANCELLED
         try:
             answer = read(await self._post(verb, write()))
             outcome = SUCCEEDED
@@ -237,11 +231,11 @@ class HttpExtender:
             self._log_once(verb, failure)
             raise
         finally:
-            self._observe(self.name, verb, outcome, self._clock() - started)
+            self.observe(self.name, verb, outcome, self.clock() - started)
         return answer
 
     async def _post(self, verb: str, body: bytes) -> bytes:
-        url, seconds = f"{self._config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self._config.http_timeout
+        url, seconds = f"{self.config.url_prefix.rstrip('/')}/{self._verbs[verb]}", self.config.http_timeout
         limit = max(MAX_RESPONSE_BYTES, 2 * len(body))
         try:
             response = await self._transport.post(url, body, limit=limit)
@@ -274,7 +268,7 @@ class HttpExtender:
         """Log an error in spite of which the decision continues, once in five minutes for each cause."""
         if verb != PRIORITIZE and not self.ignorable:
             return
-        now, key = self._clock(), (verb, failure.cause)
+        now, key = self.clock(), (verb, failure.cause)
         if now - self._logged.get(key, -_LOG_INTERVAL_SECONDS) < _LOG_INTERVAL_SECONDS:
             return
         self._logged[key] = now

@@ -42,81 +42,70 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import Policy, PolicyKey
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
 _NO_LISTENERS = Listeners()
 
 
-class EventHandlers:
+class EventHandlers(Struct, dict=True, kw_only=True):
     """The handlers of all watched kinds.
 
     Attributes:
+        bindings: The cache of bindings.
+        clusters: The cache of clusters.
+        queue: The scheduling queue.
+        scheduler_names: The schedulers of this process, by the names that bindings have for them.
+        metrics: The metrics of the process.
+        clock: In seconds.
+        refused: The bindings that wait for changes which plugins declare.
+        manifests: Stores objects as they were sent, for extenders; None without extenders.
+        listeners: Called after a cache has changed.
+        on_empty_list: Called when a list without clusters has to be confirmed, with the seconds after which another
+            one is needed.
         requeuer: Adds bindings to the scheduling queue. The first list of all kinds is ``deferring_placed``.
         cluster_lists: Confirms complete lists of clusters.
         cluster_reads: Reads the clusters that these lack.
     """
 
-    def __init__(
-        self,
-        *,
-        bindings: BindingCache,
-        clusters: ClusterCache,
-        queue: SchedulingQueue[BindingKey],
-        scheduler_names: Collection[str],
-        metrics: Metrics,
-        clock: Callable[[], float],
-        refused: RefusedBindings,
-        manifests: ManifestCache | None = None,
-        listeners: Listeners = _NO_LISTENERS,
-        on_empty_list: Callable[[float], None] = lambda _: None,
-    ) -> None:
-        """Feed these caches and this queue; the cache of policies is made here.
+    bindings: BindingCache
+    clusters: ClusterCache
+    queue: SchedulingQueue[BindingKey]
+    scheduler_names: Collection[str]
+    metrics: Metrics
+    clock: Callable[[], float]
+    refused: RefusedBindings
+    manifests: ManifestCache | None = None
+    listeners: Listeners = _NO_LISTENERS
+    on_empty_list: Callable[[float], None] = lambda _: None
 
-        Args:
-            bindings: The cache of bindings.
-            clusters: The cache of clusters.
-            queue: The scheduling queue.
-            scheduler_names: The schedulers of this process, by the names that bindings have for them.
-            metrics: The metrics of the process.
-            clock: In seconds.
-            refused: The bindings that wait for changes which plugins declare.
-            manifests: Stores objects as they were sent, for extenders; None without extenders.
-            listeners: Called after a cache has changed.
-            on_empty_list: Called when a list without clusters has to be confirmed, with the seconds after which another
-                one is needed.
-        """
-        self._manifests = manifests
-        self._listeners = listeners
-        self._bindings = bindings
-        self._clusters = clusters
-        self._queue = queue
-        self._metrics = metrics
-        names = frozenset(scheduler_names)
+    def __post_init__(self) -> None:
+        names = frozenset(self.scheduler_names)
         self.requeuer = Requeuer(
-            bindings=bindings,
-            queue=queue,
+            bindings=self.bindings,
+            queue=self.queue,
             scheduler_names=names,
-            metrics=metrics,
-            listeners=listeners.enqueued,
+            metrics=self.metrics,
+            listeners=self.listeners.enqueued,
         )
         self._reconciler = ClusterReconciler(
             self.requeuer,
-            bindings=bindings,
-            queue=queue,
-            metrics=metrics.workqueues.of("ClusterReconcileWorker"),
-            clock=clock,
-            refused=refused,
+            bindings=self.bindings,
+            queue=self.queue,
+            metrics=self.metrics.workqueues.of("ClusterReconcileWorker"),
+            clock=self.clock,
+            refused=self.refused,
         )
         self.cluster_reads = ClusterReads(
-            on_found=partial(self._put, CLUSTER), on_absent=self.clusters_absent, clock=clock
+            on_found=partial(self._put, CLUSTER), on_absent=self.clusters_absent, clock=self.clock
         )
         self.cluster_lists = ClusterLists(
-            clusters,
-            bindings,
+            self.clusters,
+            self.bindings,
             is_assigned=self.requeuer.is_assigned,
-            clock=clock,
-            request_list=on_empty_list,
+            clock=self.clock,
+            request_list=self.on_empty_list,
             reads=self.cluster_reads,
         )
         handlers = ChangeHandlers(
@@ -124,16 +113,16 @@ class EventHandlers:
             reconciler=self._reconciler,
             cluster_lists=self.cluster_lists,
             scheduler_names=names,
-            listeners=listeners,
+            listeners=self.listeners,
         )
-        self._malformed = MalformedObjects(lambda kind: metrics.api_server.malformed.labels(kind).inc())
+        self._malformed = MalformedObjects(lambda kind: self.metrics.api_server.malformed.labels(kind).inc())
         of_binding = ObjectKind(
-            bindings, Binding.from_manifest, handlers.binding_changed, self._unreadable_binding
+            self.bindings, Binding.from_manifest, handlers.binding_changed, self._unreadable_binding
         )
         policies = Store[PolicyKey, Policy](lambda policy: policy.key)
         self._kinds = {
             CLUSTER: ObjectKind(
-                clusters, Cluster.from_manifest, handlers.cluster_changed, self._unreadable_cluster
+                self.clusters, Cluster.from_manifest, handlers.cluster_changed, self._unreadable_cluster
             ),
             **dict.fromkeys(BINDING_KINDS, of_binding),
             **dict.fromkeys(
@@ -141,10 +130,10 @@ class EventHandlers:
             ),
         }
         for kind in self._kinds:
-            metrics.api_server.cached.labels(kind).set_function(partial(self._cached, kind))
+            self.metrics.api_server.cached.labels(kind).set_function(partial(self._cached, kind))
             # An alert on their increase misses counters whose first value is not 0.
-            metrics.api_server.malformed.labels(kind)
-            metrics.api_server.repairs.labels(kind, "older")
+            self.metrics.api_server.malformed.labels(kind)
+            self.metrics.api_server.repairs.labels(kind, "older")
 
     async def run(self) -> None:
         """Add the bindings that changed clusters concern to the queue, until cancelled."""
@@ -158,7 +147,7 @@ class EventHandlers:
             event: ``ADDED``, ``MODIFIED`` or ``DELETED``.
             manifest: The object.
         """
-        self._metrics.api_server.watch_events.labels(kind, event).inc()
+        self.metrics.api_server.watch_events.labels(kind, event).inc()
         if event == "DELETED" and json_body.unreadable(manifest) is None:
             self._deleted(kind, manifest)
         else:
@@ -168,12 +157,12 @@ class EventHandlers:
         """Report the version of a changed object to the listeners of versions; the caches stay as they are."""
         if kind in BINDING_KINDS:
             key, version = object_key(kind, manifest), version_of(manifest)
-            for listener in self._listeners.versions:
+            for listener in self.listeners.versions:
                 listener(key, version)
 
     def is_known(self, kind: str, manifest: Manifest) -> bool:
         """Return whether the cache has this version of an object, or a newer one, so that an event changes nothing."""
-        if self._manifests is not None:  # it may lack the manifest of a version that the cache has
+        if self.manifests is not None:  # it may lack the manifest of a version that the cache has
             return False
         return self._kinds[kind].store.is_known(object_key(kind, manifest), version_of(manifest))
 
@@ -187,7 +176,7 @@ class EventHandlers:
         return RelistDiff(
             kind,
             partial(self._put, kind, by_content=by_content),
-            self._metrics.api_server.repairs.labels(kind, "missed").inc,
+            self.metrics.api_server.repairs.labels(kind, "missed").inc,
             partial(self._remove_all_but, kind),
         )
 
@@ -218,7 +207,7 @@ class EventHandlers:
             "Objects went back to older versions, as after a restore of etcd",
             extra={"kind": kind, "count": count},
         )
-        self._metrics.api_server.repairs.labels(kind, "older").inc(count)
+        self.metrics.api_server.repairs.labels(kind, "older").inc(count)
         self.requeuer.on_version_rollback(kind)
 
     def _remove_all_but(self, kind: str, keys: Collection[object], version: int) -> int:
@@ -239,13 +228,13 @@ class EventHandlers:
         change = self._remove(kind, key, version)
         if change is None:
             return False
-        self._metrics.api_server.repairs.labels(kind, "gone").inc()
+        self.metrics.api_server.repairs.labels(kind, "gone").inc()
         self._handle(self._kinds[kind], change)
         return True
 
     def _remove(self, kind: str, key: Any, version: int) -> Change[Any] | None:
         """Remove an object from its cache; return what changed, None if nothing did."""
-        was_unreadable = kind == CLUSTER and key in self._clusters.unreadable
+        was_unreadable = kind == CLUSTER and key in self.clusters.unreadable
         change = self._kinds[kind].store.remove(key, version)
         if was_unreadable:
             self._reconciler.on_unreadable_gone(key)
@@ -255,7 +244,7 @@ class EventHandlers:
 
     def _cached(self, kind: str) -> int:
         if kind in BINDING_KINDS:
-            return self._bindings.count(kind)
+            return self.bindings.count(kind)
         store = self._kinds[kind].store
         return len(store) if kind == CLUSTER else sum(found.key.kind == kind for found in list(store))
 
@@ -268,7 +257,7 @@ class EventHandlers:
         if (undecoded := json_body.unreadable(manifest)) is not None:
             self._on_unreadable(kind, manifest, ValueError(undecoded))
             return None
-        must_parse = by_content or self._manifests is not None
+        must_parse = by_content or self.manifests is not None
         if not must_parse and entry.store.is_known(key, version_of(manifest), as_of=as_of):
             return None
         if "kind" not in manifest:
@@ -285,9 +274,9 @@ class EventHandlers:
             self._malformed.add(kind, key, "; ".join(unreadable), message)
         else:
             self._malformed.discard(kind, key)
-        if self._manifests is not None and entry.store.is_newest(parsed):
+        if self.manifests is not None and entry.store.is_newest(parsed):
             # Also without a change: the cache has the answer to an own write before the event arrives.
-            self._manifests.stored(parsed, manifest)
+            self.manifests.stored(parsed, manifest)
         if change is not None:
             self._handle(entry, change)
         return change
@@ -299,7 +288,7 @@ class EventHandlers:
         except Exception:
             log.exception("Cannot follow a change", extra={"object": key_of(change)})
             if isinstance(change.new, Binding):
-                self._queue.add(change.new.key, change.new.spec.priority)
+                self.queue.add(change.new.key, change.new.spec.priority)
 
     def _deleted(self, kind: str, manifest: Manifest) -> None:
         entry = self._kinds[kind]
@@ -313,8 +302,8 @@ class EventHandlers:
             self._handle(entry, change)
 
     def _forget_manifest(self, key: object) -> None:
-        if self._manifests is not None:
-            self._manifests.forgotten(key)
+        if self.manifests is not None:
+            self.manifests.forgotten(key)
 
     def _on_unreadable(self, kind: str, manifest: Manifest, problem: Exception) -> None:
         """Log an unreadable object once, and leave the object and affected bindings unchanged."""
@@ -328,7 +317,7 @@ class EventHandlers:
 
     def _unreadable_binding(self, key: BindingKey, _manifest: Manifest, _problem: Exception) -> str:
         """Forget a binding: it is not scheduled until it can be read."""
-        self._bindings.discard(key)
+        self.bindings.discard(key)
         self._forget_manifest(key)
         return LEFT_ALONE
 
@@ -341,11 +330,11 @@ class EventHandlers:
         version = version_of(manifest)
         is_deleting = (manifest.get("metadata") or {}).get("deletionTimestamp") is not None
         if not name:
-            self._clusters.set_incomplete(True)  # until no object of a list lacks a name
+            self.clusters.set_incomplete(True)  # until no object of a list lacks a name
         elif is_deleting and version < sys.maxsize:
-            change = self._clusters.put_deleting(name, version)
+            change = self.clusters.put_deleting(name, version)
             if change is not None:
                 self._kinds[CLUSTER].on_change(change)
-        elif self._clusters.refuse(name, version, str(problem)):
+        elif self.clusters.refuse(name, version, str(problem)):
             return "Cannot read a Cluster, the bindings on it stay as they are"
         return LEFT_ALONE

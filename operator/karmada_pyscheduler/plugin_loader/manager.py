@@ -36,6 +36,7 @@ from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTim
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins.default_plugins import PrioritySort
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree, warnings_about
 
@@ -45,69 +46,63 @@ _SCAN_SECONDS: Final = 1.0
 """The interval of scans of the plugin directories; a saved file is used within two seconds."""
 
 
-class PluginManager:
+class PluginManager(Struct, dict=True):
     """Loads plugins, and builds profiles at the start and after changes.
 
     Attributes:
+        options: The validated command line.
+        backend: What plugins get through their handles.
+        metrics: Counts calls and failures.
+        own_plugins: The plugins that a program of one's own registers.
+        clock: In seconds, never running backwards.
+        call_timeout: Makes the limit for each call of a plugin, in seconds.
+        in_thread: Runs the scans of plugin directories.
+        extender_transport: Makes the connections to an extender.
         caller: Calls the plugins.
         manifests: The objects for requests to extenders; None without extenders.
         extenders: The extenders of the configuration.
         profiles: The current profiles.
+
+    Raises:
+        ConfigError: All problems of the configuration and the plugins.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        backend: HandleBackend,
-        metrics: Metrics,
-        *,
-        own_plugins: Sequence[Registration],
-        clock: Callable[[], float],
-        call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout,
-        in_thread: InThread = in_daemon_thread,
-        extender_transport: NewExtenderTransport = HttpExtenderTransport,
-    ) -> None:
-        """Load the configuration, the plugins and the extenders.
+    options: Options
+    backend: HandleBackend
+    metrics: Metrics
+    own_plugins: Sequence[Registration]
+    clock: Callable[[], float]
+    call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout
+    in_thread: InThread = in_daemon_thread
+    extender_transport: NewExtenderTransport = HttpExtenderTransport
 
-        Args:
-            options: The validated command line.
-            backend: What plugins get through their handles.
-            metrics: Counts calls and failures.
-            own_plugins: The plugins that a program of one's own registers.
-            clock: In seconds, never running backwards.
-            call_timeout: Makes the limit for each call of a plugin, in seconds.
-            in_thread: Runs the scans of plugin directories.
-            extender_transport: Makes the connections to an extender.
-
-        Raises:
-            ConfigError: All problems of the configuration and the plugins.
-        """
+    def __post_init__(self) -> None:
         configuration = SchedulerConfiguration()
-        if options.config is not None:
-            configuration = load(options.config, scheduler_name=options.scheduler_name)
-        self._metrics = metrics
-        self._in_thread = in_thread
-        registry = in_tree(options.feature_gates)
-        election = options.leader_election
+        if self.options.config is not None:
+            configuration = load(self.options.config, scheduler_name=self.options.scheduler_name)
+        registry = in_tree(self.options.feature_gates)
+        election = self.options.leader_election
         budget = plugin_budget(configuration, election.renew_deadline if election.enabled else None)
-        self._breakers = CircuitBreakers(clock=clock, exempt=frozenset(registry), observer=metrics.plugins)
-        self.caller: Final = PluginCaller(
-            observer=metrics.plugins,
-            timeout=call_timeout(budget),
+        self._breakers = CircuitBreakers(
+            clock=self.clock, exempt=frozenset(registry), observer=self.metrics.plugins
+        )
+        self.caller = PluginCaller(
+            observer=self.metrics.plugins,
+            timeout=self.call_timeout(budget),
             coroutine_seconds=budget,
             breakers=self._breakers,
-            clock=clock,
+            clock=self.clock,
         )
-        self.manifests: Final = self._manifest_cache(configuration)
-        self.extenders: Final = self._extenders(configuration, clock, extender_transport)
+        self.manifests = self._manifest_cache(configuration)
+        self.extenders = self._extenders(configuration, self.clock, self.extender_transport)
         self._setup = PluginSetup(
             registry,
-            handle_for=backend.handle_for,
-            own=own_plugins,
-            directories=options.plugin_dirs,
-            tokens=options.plugins,
+            handle_for=self.backend.handle_for,
+            own=self.own_plugins,
+            directories=self.options.plugin_dirs,
+            tokens=self.options.plugins,
             configuration=configuration,
-            scheduler_name=options.scheduler_name,
+            scheduler_name=self.options.scheduler_name,
             disabled_by_gates=IN_TREE,
         )
         built = self._setup.start()
@@ -115,9 +110,9 @@ class PluginManager:
             log.log(logging.WARNING if message.warning else logging.INFO, "%s", message.text)
         for warning in (*configuration.warnings, *built.warnings, *warnings_about(built.by_name)):
             log.warning("%s", warning)
-        self.profiles: Final = Profiles(self._frameworks(built))
-        self._first_queue_sort: Final = self.queue_sort
-        self._tasks: Final = PluginTasks(self.caller.timeout, on_failure=self._count_run_failure)
+        self.profiles = Profiles(self._frameworks(built))
+        self._first_queue_sort = self.queue_sort
+        self._tasks = PluginTasks(self.caller.timeout, on_failure=self._count_run_failure)
 
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
@@ -131,7 +126,7 @@ class PluginManager:
         while follows:
             await asyncio.sleep(_SCAN_SECONDS)
             try:
-                built = await self._in_thread(self._setup.reload, name="plugin files")
+                built = await self.in_thread(self._setup.reload, name="plugin files")
             except Exception:
                 log.exception("Cannot scan the plugin directories")
                 continue
@@ -199,8 +194,8 @@ class PluginManager:
         return tuple(extenders)
 
     def _count_run_failure(self, plugin: str) -> None:
-        self._metrics.plugins.run_failures.labels(plugin).inc()
+        self.metrics.plugins.run_failures.labels(plugin).inc()
 
     def _observe(self, extender: str, verb: str, result: str, seconds: float) -> None:
-        self._metrics.plugins.extender_requests.labels(extender, verb, result).inc()
-        self._metrics.plugins.extender_duration.labels(extender, verb).observe(seconds)
+        self.metrics.plugins.extender_requests.labels(extender, verb, result).inc()
+        self.metrics.plugins.extender_duration.labels(extender, verb).observe(seconds)

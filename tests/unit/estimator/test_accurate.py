@@ -363,13 +363,11 @@ class TestPartialPolicy:
 class SilentAtOnce(SilentEstimators):
     """Estimators of which some are silent from their first request on."""
 
-    def __init__(self, *clusters: str) -> None:
-        super().__init__(lambda: 0.0)
-        self._names = frozenset(clusters)
+    names: frozenset[str] = frozenset()
 
     @property
     def clusters(self) -> frozenset[str]:
-        return self._names
+        return self.names
 
     @contextmanager
     def watching(self, requests: Mapping[str, asyncio.Task[Any]]) -> Iterator[asyncio.Future[None]]:
@@ -401,7 +399,12 @@ class Slot:
 
 class TestSilentEstimators:
     def harness(self, make_harness: MakeHarness, policy: FailurePolicy, timeout: float) -> EstimatorHarness:
-        return make_harness(FakeTransport(m1=9, m2=None), policy, timeout=timeout, silent=SilentAtOnce("m2"))
+        return make_harness(
+            FakeTransport(m1=9, m2=None),
+            policy,
+            timeout=timeout,
+            silent=SilentAtOnce(lambda: 0.0, names=frozenset({"m2"})),
+        )
 
     @BOTH
     async def test_a_decision_waits_for_them_without_its_slot_and_counts_their_late_response(

@@ -62,7 +62,7 @@ async def test_extenders_read_the_manifests_of_the_event_handlers(make: Make, tm
     host = make(config=path)
     [extender] = host.extenders
     assert host.manifests is not None
-    assert extender._manifests is host.manifests
+    assert extender.manifests is host.manifests
 
 
 async def _until(condition: Callable[[], object]) -> None:

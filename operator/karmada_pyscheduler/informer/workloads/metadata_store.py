@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.structs import Struct, field
 
 Name = tuple[str, str]
 """Namespace and name."""
@@ -31,27 +32,23 @@ State = Workload | Missing | None
 """An object, or that it does not exist; None as long as neither is certain."""
 
 
-class MetadataStore:
-    """Metadata by namespace and name; a watch fills it, and reads of single objects do."""
+class MetadataStore(Struct):
+    """Metadata by namespace and name; a watch fills it, and reads of single objects do.
 
-    def __init__(
-        self, kind: str, on_change: Callable[[Name, State, State], None], *, recent: int = RECENT
-    ) -> None:
-        """Start empty.
+    Attributes:
+        kind: Used in messages.
+        on_change: Called with the name and the state before and after a change that plugins can see.
+        recent: Number of objects without a binding that are stored.
+    """
 
-        Args:
-            kind: Used in messages.
-            on_change: Called with the name and the state before and after a change that plugins can see.
-            recent: Number of objects without a binding that are stored.
-        """
-        self._kind = kind
-        self._on_change = on_change
-        self._most_recent = recent
-        self._states: dict[Name, State] = {}
-        self._recent: OrderedDict[Name, Workload] = OrderedDict()
-        self._confirmed: set[Name] = set()
-        self._listed: set[Name] | None = None
-        self._wanted_meanwhile: set[Name] = set()
+    kind: str
+    on_change: Callable[[Name, State, State], None]
+    recent: int = RECENT
+    _states: dict[Name, State] = field(default_factory=dict)
+    _recent: OrderedDict[Name, Workload] = field(default_factory=OrderedDict)
+    _confirmed: set[Name] = field(default_factory=set)
+    _listed: set[Name] | None = None
+    _wanted_meanwhile: set[Name] = field(default_factory=set)
 
     def __len__(self) -> int:
         """Return the number of objects whose metadata is stored."""
@@ -161,17 +158,17 @@ class MetadataStore:
             isinstance(known, Workload) and isinstance(state, Workload) and known.has_same_metadata(state)
         ):
             return
-        self._on_change(name, known, state)
+        self.on_change(name, known, state)
 
     def _note_recent(self, name: Name, found: Workload) -> None:
         self._recent[name] = found
         self._recent.move_to_end(name)
-        if len(self._recent) > self._most_recent:
+        if len(self._recent) > self.recent:
             self._recent.popitem(last=False)
 
     def _shown(self, name: Name) -> str:
         namespace, own = name
-        return f"{self._kind} {namespace}/{own}" if namespace else f"{self._kind} {own}"
+        return f"{self.kind} {namespace}/{own}" if namespace else f"{self.kind} {own}"
 
 
 def _version(found: Workload) -> int:
