@@ -131,7 +131,7 @@ class Machine:
         return Connection(login, on_response, transport=self.transport, clock=self.clock)
 
     def _make_supervisor(self, **arguments: Any) -> Supervisor:
-        return SimulatedSupervisor(self.supervisor, **arguments)
+        return SimulatedSupervisor(loop=self.supervisor, **arguments)
 
     def _make_server(self, **arguments: Any) -> Any:
         self.server = SimulatedServer(**arguments)
@@ -178,18 +178,19 @@ class SimulatedServer:
         return
 
 
-class SimulatedSupervisor(Supervisor):
-    """The supervisor, in a second event loop of the same thread."""
+class SimulatedSupervisor(Supervisor, kw_only=True):
+    """The supervisor, in a second event loop of the same thread.
 
-    def __init__(self, loop: EventLoop, **arguments: Any) -> None:
-        """Run in ``loop``."""
-        super().__init__(**arguments)
-        self._simulated_loop = loop
-        self._is_closed = False
+    Attributes:
+        loop: In which it runs.
+    """
+
+    loop: EventLoop
+    _is_closed: bool = False
 
     def start(self) -> None:
-        self._loop = self._simulated_loop
-        self._supervising = self._simulated_loop.create_task(self._supervise())
+        self._loop = self.loop
+        self._supervising = self.loop.create_task(self._supervise())
 
     @property
     def is_running(self) -> bool:
@@ -198,7 +199,7 @@ class SimulatedSupervisor(Supervisor):
     def close(self) -> None:
         self._is_closed = True
         if self._closed is not None:
-            self._simulated_loop.call_soon_threadsafe(self._closed.set)
+            self.loop.call_soon_threadsafe(self._closed.set)
 
     def _arm_watchdog(self) -> None:
         return

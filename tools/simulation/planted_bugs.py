@@ -146,7 +146,7 @@ def _renewal_counts_from_the_response() -> Patches:
     async def attempt(self: Elector, *, timeout: float) -> bool:
         held = await original(self, timeout=timeout)
         if held:
-            self._renewed_at = self._clock()
+            self._renewed_at = self.clock()
         return held
 
     yield Elector, "_try_acquire_or_renew", attempt

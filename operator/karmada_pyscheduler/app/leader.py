@@ -25,6 +25,7 @@ from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -113,52 +114,43 @@ class Leader:
                 await self.scheduler.drain(timeout=STOP_SECONDS)
 
 
-class Leadership:
-    """Whether this process may write; without leader election it always may."""
+class Leadership(Struct):
+    """Whether this process may write; without leader election it always may.
 
-    def __init__(
-        self,
-        elector: Elector | None,
-        *,
-        supervisor: Supervisor,
-        metrics: Metrics,
-        end: Callable[..., None],
-    ) -> None:
-        """Use an elector whose connection belongs to the supervisor's event loop; None without leader election.
+    ``end`` ends the process at once; see ``process_exit.end``.
+    """
 
-        ``end`` ends the process at once; see ``process_exit.end``.
-        """
-        self._end = end
-        self._elector = elector
-        self._supervisor = supervisor
-        self._metrics = metrics
+    elector: Elector | None
+    supervisor: Supervisor
+    metrics: Metrics
+    end: Callable[..., None]
 
     def is_leader(self) -> bool:
         """Return False before the Lease is acquired, and once it may have expired."""
-        return self._elector is None or self._elector.is_leader()
+        return self.elector is None or self.elector.is_leader()
 
     @asynccontextmanager
     async def hold(self) -> AsyncIterator[None]:
         """Acquire the Lease, renew it during the block, and release it at the end. If it is lost, the process ends."""
-        if self._elector is None:
+        if self.elector is None:
             yield
             return
-        gauge = self._metrics.api_server.leader.labels("")
+        gauge = self.metrics.api_server.leader.labels("")
         gauge.set(0)
-        await self._supervisor.run(self._elector.acquire())
+        await self.supervisor.run(self.elector.acquire())
         gauge.set(1)
-        self._supervisor.leading = True
-        renewal = asyncio.create_task(self._supervisor.run(self._renew(self._elector)), name="renew lease")
+        self.supervisor.leading = True
+        renewal = asyncio.create_task(self.supervisor.run(self._renew(self.elector)), name="renew lease")
         try:
             yield
         finally:
-            self._supervisor.leading = False
+            self.supervisor.leading = False
             gauge.set(0)
             renewal.cancel()
             await asyncio.gather(renewal, return_exceptions=True)
-            await self._supervisor.run(self._elector.release())
+            await self.supervisor.run(self.elector.release())
 
     async def _renew(self, elector: Elector) -> None:
         """Renew the Lease; if it is lost, end the process, even while the main event loop is blocked."""
         reason = await elector.renew()
-        self._end(1, log_last=lambda: log.error("leaderelection lost: %s", reason))
+        self.end(1, log_last=lambda: log.error("leaderelection lost: %s", reason))

@@ -27,6 +27,7 @@ from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.records.record import Process, process_name, timestamp
+from karmada_scheduler.structs import Struct
 
 log = logging.getLogger(__name__)
 
@@ -37,51 +38,42 @@ _LISTED: Final = 100
 """Bindings and clusters in a list of the state."""
 
 
-class DecisionRecords:
+class DecisionRecords(Struct, dict=True):
     """The parts of a process that records decisions.
 
     Attributes:
+        options: The validated command line; records are enabled.
+        host: The process.
+        state: The caches, the queue and the plugins.
+        identity: The name of the process in the Lease.
+        estimation: The estimators in the member clusters; None if that is off.
+        now: The time of day in seconds since 1970.
+        connect: Opens a connection to the Karmada API server.
         recorder: Makes the records.
         clusters: When clusters changed.
+
+    Raises:
+        ConfigError: The certificate cannot be used.
     """
 
-    def __init__(
-        self,
-        options: Options,
-        host: Host,
-        state: SchedulerState,
-        *,
-        identity: str,
-        estimation: Estimation | None,
-        now: Callable[[], float],
-        connect: Callable[[], Awaitable[Connection]],
-    ) -> None:
-        """Build everything; ``start`` opens the file and the listener.
+    options: Options
+    host: Host
+    state: SchedulerState
+    identity: str
+    estimation: Estimation | None
+    now: Callable[[], float]
+    connect: Callable[[], Awaitable[Connection]]
+    _server: ReadOnlyServer | None = None
 
-        Args:
-            options: The validated command line; records are enabled.
-            host: The process.
-            state: The caches, the queue and the plugins.
-            identity: The name of the process in the Lease.
-            estimation: The estimators in the member clusters; None if that is off.
-            now: The time of day in seconds since 1970.
-            connect: Opens a connection to the Karmada API server.
-
-        Raises:
-            ConfigError: The certificate cannot be used.
-        """
-        chosen = options.explain
-        self._elects = options.leader_election.enabled
-        self._host = host
-        self._state = state
-        self._estimation = estimation
-        self._name = process_name(identity)
-        self._now = now
-        self._configuration = RecordedConfiguration(options, state.profiles)
-        self.store: Final = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
-        metrics = host.metrics.explain
+    def __post_init__(self) -> None:
+        chosen = self.options.explain
+        self._elects = self.options.leader_election.enabled
+        self._name = process_name(self.identity)
+        self._configuration = RecordedConfiguration(self.options, self.state.profiles)
+        self.store = RecordStore(max_bytes=chosen.memory, max_records=MAX_RECORDS)
+        metrics = self.host.metrics.explain
         metrics.expose(memory=lambda: self.store.size, bindings=self.store.__len__)
-        self.clusters: Final = ClusterChangeTimes(now)
+        self.clusters = ClusterChangeTimes(self.now)
         self._log = None
         if chosen.decision_log is not None:
             self._log = LogFile(
@@ -90,38 +82,37 @@ class DecisionRecords:
                 on_lost=metrics.lost.labels(UNLOGGED).inc,
                 on_error=metrics.errors.labels("log").inc,
             )
-        self.recorder: Final = Recorder(
+        self.recorder = Recorder(
             process=Process(
                 name=self._name,
                 config=self._configuration.hash,
                 oldest_summary=self.clusters.oldest_summary,
-                uses_estimators=estimation is not None,
+                uses_estimators=self.estimation is not None,
             ),
             store=self.store,
             write_line=self._log.write if self._log is not None else None,
             metrics=metrics,
-            clock=host.environment.clock,
-            now=now,
-            idle=partial(state.queue.wait_idle, timeout=_IDLE_SECONDS),
+            clock=self.host.environment.clock,
+            now=self.now,
+            idle=partial(self.state.queue.wait_idle, timeout=_IDLE_SECONDS),
         )
-        state.bindings.add_listener(self.recorder.binding_changed)
-        self._server: ReadOnlyServer | None = None
+        self.state.bindings.add_listener(self.recorder.binding_changed)
         access, tls = Access(frozenset(chosen.allowed_hosts)), None
         if chosen.tls_cert_file is not None and chosen.tls_key_file is not None:
             readers = ReaderAccess(
                 load_certificate("--explain-tls-cert-file", chosen.tls_cert_file, chosen.tls_key_file),
-                connect,
+                self.connect,
                 what="records",
                 path=PATH,
                 audiences=[AUDIENCE],
             )
-            access, tls = readers.access(access.hosts), readers.tls
+            access, tls = readers.access(access.hosts), readers.certificate.context
         if chosen.address:
             self._server = ReadOnlyServer(
                 chosen.address,
                 Endpoints(
                     process=self._name,
-                    started=now(),
+                    started=self.now(),
                     store=self.store,
                     leader=self._leader,
                     state=self._process_state,
@@ -139,36 +130,36 @@ class DecisionRecords:
         if self._log is not None:
             self._log.start()
         if self._server is not None:
-            await self._host.supervisor.run(self._server.start())
+            await self.host.supervisor.run(self._server.start())
 
     async def close(self) -> None:
         """Close the listener, and write what is left of the decision log."""
         if self._server is not None:
-            await self._host.supervisor.run(self._server.stop())
+            await self.host.supervisor.run(self._server.stop())
         if self._log is not None:
-            await self._host.environment.in_thread(self._log.close, name="close decision log")
+            await self.host.environment.in_thread(self._log.close, name="close decision log")
 
     def _leader(self) -> str | None:
         """Return None if this process leads, else the process that does, "" if it is not known."""
-        if not self._elects or self._host.supervisor.leading:
+        if not self._elects or self.host.supervisor.leading:
             return None
-        elector = self._host.elector
+        elector = self.host.elector
         return process_name(elector.holder) if elector is not None else ""
 
     def _queue_state(self, key: BindingKey) -> Mapping[str, Any]:
         """Return where a binding is: gated, waiting at Permit, or in a set of the queue. Runs in the thread of the server."""
-        found = self._state.queue.state_of(key)
+        found = self.state.queue.state_of(key)
         state = found.state
-        if key in self._state.gate.gated:
+        if key in self.state.gate.gated:
             state = GATED
-        elif any(each.binding.key == key for each in self._state.waiting.all()):
+        elif any(each.binding.key == key for each in self.state.waiting.all()):
             state = WAITING
         fields: dict[str, Any] = {"state": state or None, "dueInSeconds": _rounded(found.due_in)}
         if state == found.state and found.waited is not None:
             fields |= {"before": found.before, "waitedSeconds": _rounded(found.waited)}
             if found.priority is not None:
                 fields["priority"] = found.priority
-        refusal = self._state.reconsiderations.refusal(key)
+        refusal = self.state.reconsiderations.refusal(key)
         if refusal is not None:
             plugin, reason, due_in = refusal
             fields["proposal"] = {"plugin": plugin, "reason": reason, "dueInSeconds": _rounded(due_in)}
@@ -176,11 +167,11 @@ class DecisionRecords:
 
     def _process_state(self) -> Mapping[str, Any]:
         """Return the state that the API server does not have. Runs in the thread of the server, on copies."""
-        state = self._state
+        state = self.state
         gated, waiting = list(frozenset(state.gate.gated)), list(state.waiting.all())
         fields: dict[str, Any] = {
             "version": __version__,
-            "at": timestamp(self._now()),
+            "at": timestamp(self.now()),
             "configuration": self._configuration.fields(),
             "clusters": len(state.clusters),
             "queue": {
@@ -201,8 +192,8 @@ class DecisionRecords:
                 "bindings": len(state.assumed),
                 "byCluster": dict(sorted(state.assumed.counts().items())[:_LISTED]),
             }
-        if self._estimation is not None:
-            fields["estimators"] = self._estimation.connections.count_by_state()
+        if self.estimation is not None:
+            fields["estimators"] = self.estimation.connections.count_by_state()
         return fields
 
 

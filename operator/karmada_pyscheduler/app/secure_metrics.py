@@ -75,7 +75,7 @@ def secure_metrics(
     return ReadOnlyServer(
         options.metrics_address,
         {PATH: scrape(exposition, content_type)},
-        tls=readers.tls,
+        tls=readers.certificate.context,
         access=readers.access(None),  # Prometheus sends the Pod's address
         name="metrics",
     )

@@ -45,7 +45,7 @@ from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 log = logging.getLogger(__name__)
 
@@ -62,33 +62,26 @@ WAITING: Final = "ScheduleBindingWaiting"
 """The reason of the Event for a binding that waits at Permit; upstream has no Permit."""
 
 
-class BindingCycle:
-    """Writes decisions, and reports them as Events and statuses."""
+class BindingCycle(Struct, dict=True):
+    """Writes decisions, and reports them as Events and statuses.
 
-    def __init__(
-        self,
-        writer: BindingWriter,
-        recorder: EventRecorder,
-        *,
-        own_writes: OwnWrites,
-        now: Callable[[], datetime],
-        needs_none: Callable[[Binding], bool],
-    ) -> None:
-        """Write through ``writer``.
+    Attributes:
+        writer: Sends the writes, and has the newest bindings.
+        recorder: Records the Events.
+        own_writes: Tells which writes the watch has delivered.
+        now: Returns the time of day.
+        needs_none: Returns whether a binding is ours, and needs no scheduling.
+    """
 
-        Args:
-            writer: Sends the writes, and has the newest bindings.
-            recorder: Records the Events.
-            own_writes: Tells which writes the watch has delivered.
-            now: Returns the time of day.
-            needs_none: Returns whether a binding is ours, and needs no scheduling.
-        """
-        self._writer = writer
-        self._recorder = recorder
-        self._own_writes = own_writes
-        self._needs_none = needs_none
-        self._specs = SpecWriter(writer, own_writes=own_writes)
-        self._statuses = StatusWriter(writer, own_writes=own_writes, now=now)
+    writer: BindingWriter
+    recorder: EventRecorder
+    own_writes: OwnWrites
+    now: Callable[[], datetime]
+    needs_none: Callable[[Binding], bool]
+
+    def __post_init__(self) -> None:
+        self._specs = SpecWriter(self.writer, own_writes=self.own_writes)
+        self._statuses = StatusWriter(self.writer, own_writes=self.own_writes, now=self.now)
 
     def begin(self, binding: Binding, decision: Decision, framework: Framework) -> BindingTransaction | None:
         """Return the transaction that writes a decision; None if no user and no controller would see a change.
@@ -161,7 +154,7 @@ class BindingCycle:
             # If this process still is the leader, no other one writes the status.
             return AttemptOutcome(Action.RETRY, error)
         finally:
-            self._own_writes.forget(binding.key)
+            self.own_writes.forget(binding.key)
 
     async def _observe_cleared(self, before: Binding, outcome: AttemptOutcome) -> AttemptOutcome:
         """After the clusters of a binding were cleared, record its new generation if nothing is left to schedule.
@@ -169,8 +162,8 @@ class BindingCycle:
         The status of a success records it. Upstream's own write comes back as a change; for a binding without replicas,
         whose replicas are then correct, upstream finds nothing to schedule and records the generation.
         """
-        after = self._writer.bindings.get(before.key)
-        if after is None or after.generation == before.generation or not self._needs_none(after):
+        after = self.writer.bindings.get(before.key)
+        if after is None or after.generation == before.generation or not self.needs_none(after):
             return outcome
         observed = await self._statuses.observe(after)
         return replace(outcome, action=observed.action)
@@ -180,7 +173,7 @@ class BindingCycle:
         for term in decision.failed_terms:
             text = f"failed to schedule {binding.key.display} with clusterAffiliates index({term.index}): {term.error}"
             log.error("%s", text)
-            self._recorder.record(binding, WARNING, FAILED, text)
+            self.recorder.record(binding, WARNING, FAILED, text)
 
     def record_waiting(self, binding: Binding, waits: Mapping[str, Result]) -> None:
         """Record that a binding waits at Permit: for which plugins, how long at most, and why."""
@@ -190,13 +183,13 @@ class BindingCycle:
         ]
         text = f"waits at Permit for {'; '.join(plugins)}"
         log.info("%s %s", binding.key.display, text, extra={"binding": str(binding.key)})
-        self._recorder.record(binding, NORMAL, WAITING, text)
+        self.recorder.record(binding, NORMAL, WAITING, text)
 
     def record_deleting(self, binding: Binding) -> None:
         """Record that a binding is not scheduled because it is being deleted."""
         kind = binding.key.kind
         text = f"skip schedule deleting {kind[0].lower()}{kind[1:]}: {binding.key}"
-        self._recorder.record(binding, WARNING, FAILED, text)
+        self.recorder.record(binding, WARNING, FAILED, text)
 
     def is_observed(self, binding: Binding, *, observes: bool = True) -> bool:
         """Return whether the status reports that no scheduling is needed, as ``StatusWriter.is_observed``."""
@@ -209,7 +202,7 @@ class BindingCycle:
     def forget(self, key: BindingKey) -> None:
         """Drop the state of a binding that was deleted."""
         self._statuses.forget(key)
-        self._own_writes.forget(key)
+        self.own_writes.forget(key)
 
     async def _report_end(
         self,
@@ -228,16 +221,16 @@ class BindingCycle:
         error, _ = ending(decision.error, patch_error)
         report = self._new_report(stored, decision, patch_error, observes=observes)
         written_decision = decision if patch_error is None else None
-        if not self._writer.is_leading():
+        if not self.writer.is_leading():
             self._statuses.keep_pending(stored, report, written_decision)
-        self._writer.ensure_leading()
+        self.writer.ensure_leading()
         if error is None:
-            self._recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
+            self.recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
             if log.isEnabledFor(logs.V4):  # the text of thousands of targets takes a while
                 log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
         elif not decision.failed_terms or isinstance(decision.error, FitError) or decision.error is None:
             log.error("Failed scheduling %s: %s", binding.key.display, error)
-            self._recorder.record(binding, WARNING, FAILED, str(error))
+            self.recorder.record(binding, WARNING, FAILED, str(error))
         self._record_guard(binding, decision, error)
         written = await self._statuses.report(stored, report, written_decision)
         if written.error is not None:
@@ -262,18 +255,18 @@ class BindingCycle:
         if guarded is None:
             return
         if isinstance(error, KeptError):
-            self._recorder.record(binding, WARNING, KEPT, str(error))
+            self.recorder.record(binding, WARNING, KEPT, str(error))
         elif isinstance(error, HeldError):
-            self._recorder.record(binding, WARNING, HELD, str(error))
+            self.recorder.record(binding, WARNING, HELD, str(error))
         elif error is None and guarded.cancelled:
             text = f"returns to {', '.join(sorted(guarded.cancelled))}, because no other cluster fits"
-            self._recorder.record(binding, NORMAL, CANCELLED, text)
+            self.recorder.record(binding, NORMAL, CANCELLED, text)
         elif error is None and guarded.tasks:
             clusters = ", ".join(task.from_cluster for task in guarded.tasks)
             text = f"leaves {clusters} gracefully; the new clusters are {targets_text(decision)}"
-            self._recorder.record(binding, NORMAL, MOVED, text)
+            self.recorder.record(binding, NORMAL, MOVED, text)
         elif error is None and guarded.warning:
-            self._recorder.record(binding, WARNING, WARNED, guarded.warning)
+            self.recorder.record(binding, WARNING, WARNED, guarded.warning)
 
 
 def refused(decision: Decision, error: SchedulingError) -> Decision:

@@ -19,6 +19,7 @@ from typing import Final
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.rate_limit import TokenBucket
+from karmada_scheduler.structs import Struct, field
 
 GOOD_LATENCY_SECONDS: Final = 0.15
 """A latency up to this is good."""
@@ -42,43 +43,35 @@ _LATENCY_RISE: Final = 1 / 16
 """The weight of a higher sample in the uncontended latency; a lower sample replaces it."""
 
 
-class WriteLimiter:
-    """Grants slots to writes in the order of arrival, within each of two priorities."""
+class WriteLimiter(Struct, dict=True, kw_only=True):
+    """Grants slots to writes in the order of arrival, within each of two priorities.
 
-    def __init__(
-        self,
-        *,
-        most: int,
-        clock: Callable[[], float],
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        rate: TokenBucket | None = None,
-        on_window: Callable[[int], None] = lambda _: None,
-    ) -> None:
-        """Start with a small window.
+    Attributes:
+        most: The largest window, at least 1.
+        clock: Returns seconds, never running backwards.
+        sleep: Waits for a number of seconds.
+        rate: Limits the writes per second; None for no limit.
+        on_window: Gets the window whenever it changes.
+    """
 
-        Args:
-            most: The largest window, at least 1.
-            clock: Returns seconds, never running backwards.
-            sleep: Waits for a number of seconds.
-            rate: Limits the writes per second; None for no limit.
-            on_window: Gets the window whenever it changes.
-        """
-        self._most = most
-        self._clock = clock
-        self._sleep = sleep
-        self._rate = rate
-        self._on_window = on_window
-        self._window = float(min(_FIRST_WINDOW, most))
-        self._under_way = 0
-        self._started = 0
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._low_priority: deque[tuple[float, asyncio.Future[None]]] = deque()
-        self._paused_until = clock()
-        self._refused_at = -inf
-        self._uncontended_latency = 0.0
-        self._latencies: list[float] = []
-        self._was_full = False
-        on_window(self.window)
+    most: int
+    clock: Callable[[], float]
+    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
+    rate: TokenBucket | None = None
+    on_window: Callable[[int], None] = lambda _: None
+    _under_way: int = 0
+    _started: int = 0
+    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+    _low_priority: deque[tuple[float, asyncio.Future[None]]] = field(default_factory=deque)
+    _refused_at: float = -inf
+    _uncontended_latency: float = 0.0
+    _latencies: list[float] = field(default_factory=list)
+    _was_full: bool = False
+
+    def __post_init__(self) -> None:
+        self._window = float(min(_FIRST_WINDOW, self.most))
+        self._paused_until = self.clock()
+        self.on_window(self.window)
 
     @classmethod
     def from_options(
@@ -105,23 +98,23 @@ class WriteLimiter:
         Args:
             low_priority: Whether other writes go first, for ``LOW_PRIORITY_SECONDS`` at most.
         """
-        if self._rate is not None:
-            await self._sleep(self._rate.reserve(self._clock()))
+        if self.rate is not None:
+            await self.sleep(self.rate.reserve(self.clock()))
         await self._acquire(low_priority=low_priority)
         try:
-            while (pause := self._paused_until - self._clock()) > 0:
-                await self._sleep(pause)
+            while (pause := self._paused_until - self.clock()) > 0:
+                await self.sleep(pause)
             self._started += 1
-            start, number, is_first = self._clock(), self._started, self._under_way == 1
+            start, number, is_first = self.clock(), self._started, self._under_way == 1
             try:
                 yield
             except ApiError as error:
                 if error.is_transient:
                     self._on_refusal(start, error.retry_after or 0.0)
                 else:
-                    self._on_answer(self._clock() - start, alone=is_first and number == self._started)
+                    self._on_answer(self.clock() - start, alone=is_first and number == self._started)
                 raise
-            self._on_answer(self._clock() - start, alone=is_first and number == self._started)
+            self._on_answer(self.clock() - start, alone=is_first and number == self._started)
         finally:
             self._under_way -= 1
             self._grant()
@@ -133,7 +126,7 @@ class WriteLimiter:
         self._was_full = True
         granted: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if low_priority:
-            self._low_priority.append((self._clock(), granted))
+            self._low_priority.append((self.clock(), granted))
         else:
             self._waiting.append(granted)
         try:
@@ -152,7 +145,7 @@ class WriteLimiter:
                 granted.set_result(None)
 
     def _next(self) -> asyncio.Future[None]:
-        is_overdue = self._low_priority and self._clock() - self._low_priority[0][0] >= LOW_PRIORITY_SECONDS
+        is_overdue = self._low_priority and self.clock() - self._low_priority[0][0] >= LOW_PRIORITY_SECONDS
         if self._waiting and not is_overdue:
             return self._waiting.popleft()
         return self._low_priority.popleft()[1]
@@ -175,14 +168,14 @@ class WriteLimiter:
 
     def _on_refusal(self, start: float, pause: float) -> None:
         """Halve the window, once for all writes that were under way at the last decrease."""
-        self._paused_until = max(self._paused_until, self._clock() + pause)
+        self._paused_until = max(self._paused_until, self.clock() + pause)
         if start > self._refused_at:
-            self._refused_at = self._clock()
+            self._refused_at = self.clock()
             self._latencies.clear()
             self._resize(self._window * _DECREASE_REFUSED)
 
     def _resize(self, wanted: float) -> None:
         before = self.window
-        self._window = min(float(self._most), max(float(min(MIN_WINDOW, self._most)), wanted))
+        self._window = min(float(self.most), max(float(min(MIN_WINDOW, self.most)), wanted))
         if self.window != before:
-            self._on_window(self.window)
+            self.on_window(self.window)

@@ -23,6 +23,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karmada_scheduler.process import process_exit
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -43,38 +44,30 @@ _BEAT_SECONDS: Final = 1.0
 _REARM_BEATS: Final = 10
 
 
-class Supervisor:
-    """The thread. The main thread makes, starts and closes it."""
+class Supervisor(Struct, dict=True, kw_only=True):
+    """The thread. The main thread makes, starts and closes it.
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float],
-        on_stall: Callable[[], Awaitable[None]] | None = None,
-        end: Callable[..., None] = process_exit.end,
-        stall_seconds: float = STALL_SECONDS,
-    ) -> None:
-        """Prepare; ``start`` starts the thread.
+    Attributes:
+        clock: In seconds, never running backwards.
+        on_stall: Awaited in the thread, for 2 seconds at most, before a leader with a blocked main loop ends.
+        end: Ends the process; see ``process_exit.end``.
+        stall_seconds: See ``STALL_SECONDS``.
+    """
 
-        Args:
-            clock: In seconds, never running backwards.
-            on_stall: Awaited in the thread, for 2 seconds at most, before a leader with a blocked main loop ends.
-            end: Ends the process; see ``process_exit.end``.
-            stall_seconds: See ``STALL_SECONDS``.
-        """
-        self._clock = clock
-        self._on_stall = on_stall
-        self._end = end
-        self._stall_seconds = stall_seconds
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._started = threading.Event()
-        self._closed: asyncio.Event | None = None
+    clock: Callable[[], float]
+    on_stall: Callable[[], Awaitable[None]] | None = None
+    end: Callable[..., None] = process_exit.end
+    stall_seconds: float = STALL_SECONDS
+    _loop: asyncio.AbstractEventLoop | None = None
+    _started: threading.Event = field(default_factory=threading.Event)
+    _closed: asyncio.Event | None = None
+    _main: threading.Thread = field(default_factory=threading.current_thread)
+    _last_beat: float | None = None
+    _deadline: float | None = None
+    leading: bool = False
+
+    def __post_init__(self) -> None:
         self._thread = threading.Thread(target=self._run, name="supervisor", daemon=True)
-        self._main: threading.Thread = threading.current_thread()
-        self._last_beat: float | None = None
-        self._deadline: float | None = None
-        self.leading = False
-        """Whether this process is the leader; a leader ends when its main loop is blocked."""
 
     def start(self) -> None:
         """Start the thread and wait until its loop runs."""
@@ -94,23 +87,23 @@ class Supervisor:
     async def beat(self) -> None:
         """Record once a second that the main loop is not blocked, until cancelled; runs in the main loop."""
         while True:
-            self._last_beat = self._clock()
+            self._last_beat = self.clock()
             await asyncio.sleep(_BEAT_SECONDS)
 
     def silence(self) -> float:
         """Return the seconds since the last ``beat`` of the main loop; 0 before the first one."""
-        return 0.0 if self._last_beat is None else self._clock() - self._last_beat
+        return 0.0 if self._last_beat is None else self.clock() - self._last_beat
 
     @property
     def problem(self) -> str | None:
         """That the main loop is blocked, None if it is not."""
         silence = self.silence()
-        return None if silence < self._stall_seconds else f"the event loop has not turned for {silence:.0f}s"
+        return None if silence < self.stall_seconds else f"the event loop has not turned for {silence:.0f}s"
 
     def stop_within(self, seconds: float = STOP_SECONDS) -> None:
         """End the process after some seconds unless it ends before. May be called from a signal handler."""
         if self._deadline is None:
-            self._deadline = self._clock() + seconds
+            self._deadline = self.clock() + seconds
 
     def close(self) -> None:
         """End the thread's loop and cancel its tasks."""
@@ -145,20 +138,20 @@ class Supervisor:
             faulthandler.dump_traceback_later(FROZEN_SECONDS, exit=True, file=stream)
 
     async def _check(self) -> None:
-        if self._deadline is not None and self._clock() >= self._deadline:
-            self._end(1, log_last=partial(log.error, "The scheduler did not stop in time and is ended"))
+        if self._deadline is not None and self.clock() >= self._deadline:
+            self.end(1, log_last=partial(log.error, "The scheduler did not stop in time and is ended"))
         problem = self.problem
         if problem is None or not self.leading:
             return
         stack = self._main_stack()
-        if self._on_stall is not None:
+        if self.on_stall is not None:
             try:
                 async with asyncio.timeout(_GIVE_UP_SECONDS):
-                    await self._on_stall()
+                    await self.on_stall()
             except TimeoutError:
                 pass
         text = "A leader ends because %s; the stack shows where it is"
-        self._end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
+        self.end(1, log_last=partial(log.error, text, problem, extra={"stack": stack}))
 
     def _main_stack(self) -> str:
         frame = sys._current_frames().get(self._main.ident or 0)  # noqa: SLF001 (as faulthandler does)

@@ -17,6 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
+from karmada_scheduler.structs import Struct, field
+
 log = logging.getLogger(__name__)
 
 MAX_BYTES: Final = 4 * 2**20
@@ -29,43 +31,35 @@ _RETRY_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 2.0
 
 
-class LogFile:
-    """Appends lines to a file."""
+class LogFile(Struct, dict=True):
+    """Appends lines to a file.
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        name: str,
-        descriptor: int | None = None,
-        on_lost: Callable[[int], None],
-        on_error: Callable[[], None],
-    ) -> None:
-        """Prepare; ``start`` opens the file.
+    Attributes:
+        path: The file; it is made with permissions for its owner only.
+        name: What it is, for the log of the process.
+        descriptor: An open file to write to, which is not closed; ``path`` only names it. None to open ``path``.
+        on_lost: Gets the number of lines that were not written; called in any thread.
+        on_error: Called for each error, in the thread of the log.
+    """
 
-        Args:
-            path: The file; it is made with permissions for its owner only.
-            name: What it is, for the log of the process.
-            descriptor: An open file to write to, which is not closed; ``path`` only names it. None to open ``path``.
-            on_lost: Gets the number of lines that were not written; called in any thread.
-            on_error: Called for each error, in the thread of the log.
-        """
-        self._path = path
-        self._name = name
-        self._descriptor = descriptor
-        self._on_lost = on_lost
-        self._on_error = on_error
-        self._lines: deque[bytes] = deque()
-        self._size = 0
-        self._lock = threading.Lock()
-        self._wake = threading.Event()
-        self._stopping = False
-        self._file: int | None = None
-        self._identity: tuple[int, int] | None = None
-        self._next_check = 0.0
-        self._is_line_unfinished = False
-        self._is_failing = False
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+    path: Path
+    name: str
+    on_lost: Callable[[int], None]
+    on_error: Callable[[], None]
+    descriptor: int | None = None
+    _lines: deque[bytes] = field(default_factory=deque)
+    _size: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _wake: threading.Event = field(default_factory=threading.Event)
+    _stopping: bool = False
+    _file: int | None = None
+    _identity: tuple[int, int] | None = None
+    _next_check: float = 0.0
+    _is_line_unfinished: bool = False
+    _is_failing: bool = False
+
+    def __post_init__(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=self.name, daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
@@ -79,7 +73,7 @@ class LogFile:
                 self._lines.append(line)
                 self._size += len(line)
         if not has_place:
-            self._on_lost(1)
+            self.on_lost(1)
         self._wake.set()
 
     def close(self) -> None:
@@ -98,7 +92,7 @@ class LogFile:
                 self._lines.clear()
                 self._size = 0
             if lines and (lost := self._write_all(lines)):
-                self._on_lost(lost)
+                self.on_lost(lost)
                 if not is_last:
                     self._pause()
             if is_last:
@@ -129,25 +123,25 @@ class LogFile:
             return text.count(b"\n") - text.startswith(b"\n")
         if self._is_failing:
             self._is_failing = False
-            log.info("The %s %s is written again", self._name, self._path)
+            log.info("The %s %s is written again", self.name, self.path)
         return 0
 
     def _failed(self, error: OSError) -> None:
-        self._on_error()
+        self.on_error()
         self._close_file()
         if not self._is_failing:
             self._is_failing = True
-            log.error("Cannot write the %s %s: %s", self._name, self._path, error.strerror or error)
+            log.error("Cannot write the %s %s: %s", self.name, self.path, error.strerror or error)
 
     def _open(self) -> int:
         """Return the open file; another one if the path leads to another file."""
-        if self._descriptor is not None:
-            return self._descriptor
+        if self.descriptor is not None:
+            return self.descriptor
         if self._file is not None and time.monotonic() >= self._next_check and not self._is_at_path():
             self._close_file()
         if self._file is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOCTTY
-            self._file = os.open(self._path, flags, 0o600)
+            self._file = os.open(self.path, flags, 0o600)
             found = os.fstat(self._file)
             identity = found.st_dev, found.st_ino
             if identity != self._identity:
@@ -158,7 +152,7 @@ class LogFile:
     def _is_at_path(self) -> bool:
         self._next_check = time.monotonic() + _CHECK_SECONDS
         try:
-            found = self._path.stat()
+            found = self.path.stat()
         except OSError:
             return False
         return self._identity == (found.st_dev, found.st_ino)

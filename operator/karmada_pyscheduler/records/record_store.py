@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct, field
 
 OVERHEAD: Final = 520
 """Bytes of a record besides its text: the key, the entry of the dictionary, and two objects (measured)."""
@@ -47,17 +48,15 @@ class StoredRecord(NamedTuple):
         return len(self.head) + len(self.ending) + len(self.repeated) + OVERHEAD
 
 
-class RecordStore:
+class RecordStore(Struct, kw_only=True):
     """The last record of each binding; the least recently decided ones are evicted."""
 
-    def __init__(self, *, max_bytes: int, max_records: int) -> None:
-        """Start empty, with limits for the sum of all records."""
-        self._max_bytes = max_bytes
-        self._max_records = max_records
-        self._records: OrderedDict[BindingKey, StoredRecord] = OrderedDict()
-        self._size = 0
-        self._last_seq = 0
-        self._lock = threading.Lock()
+    max_bytes: int
+    max_records: int
+    _records: OrderedDict[BindingKey, StoredRecord] = field(default_factory=OrderedDict)
+    _size: int = 0
+    _last_seq: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def __len__(self) -> int:
         """The number of records."""
@@ -81,7 +80,7 @@ class RecordStore:
             self._records[key] = record
             self._size += record.size
             self._last_seq = max(self._last_seq, record.seq)
-            while self._records and (self._size > self._max_bytes or len(self._records) > self._max_records):
+            while self._records and (self._size > self.max_bytes or len(self._records) > self.max_records):
                 _, dropped = self._records.popitem(last=False)
                 self._size -= dropped.size
                 evicted += 1

@@ -23,6 +23,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Decided, Process
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -40,45 +41,33 @@ _LOG_SECONDS: Final = 60.0
 """The pause between two log lines about records that cannot be made."""
 
 
-class Recorder:
-    """Makes the records of decisions, and passes them on. Belongs to the main thread."""
+class Recorder(Struct, kw_only=True):
+    """Makes the records of decisions, and passes them on. Belongs to the main thread.
 
-    def __init__(
-        self,
-        *,
-        process: Process,
-        store: RecordStore,
-        write_line: Callable[[bytes], None] | None,
-        metrics: ExplainMetrics,
-        clock: Callable[[], float],
-        now: Callable[[], float],
-        idle: Callable[[], Awaitable[None]],
-    ) -> None:
-        """Start without records.
+    Attributes:
+        process: The parts that all records share.
+        store: Gets the last record of each binding.
+        write_line: Gets each record as a line of the decision log; None without one.
+        metrics: Counts records, lost ones, and errors.
+        clock: In seconds, never running backwards.
+        now: The time of day in seconds since 1970.
+        idle: Waits until the scheduling loop has nothing to do, for a second at most.
+    """
 
-        Args:
-            process: The parts that all records share.
-            store: Gets the last record of each binding.
-            write_line: Gets each record as a line of the decision log; None without one.
-            metrics: Counts records, lost ones, and errors.
-            clock: In seconds, never running backwards.
-            now: The time of day in seconds since 1970.
-            idle: Waits until the scheduling loop has nothing to do, for a second at most.
-        """
-        self._process = process
-        self._store = store
-        self._write_line = write_line
-        self._metrics = metrics
-        self._clock = clock
-        self._now = now
-        self._idle = idle
-        self._waiting: deque[Decided] = deque()
-        self._has_waiting = asyncio.Event()
-        self._events: dict[BindingKey, str] = {}
-        self._recorded: dict[BindingKey, Decided] = {}
-        self._deleted: deque[tuple[float, BindingKey, int]] = deque()
-        self._seq = 0
-        self._next_log = 0.0
+    process: Process
+    store: RecordStore
+    write_line: Callable[[bytes], None] | None
+    metrics: ExplainMetrics
+    clock: Callable[[], float]
+    now: Callable[[], float]
+    idle: Callable[[], Awaitable[None]]
+    _waiting: deque[Decided] = field(default_factory=deque)
+    _has_waiting: asyncio.Event = field(default_factory=asyncio.Event)
+    _events: dict[BindingKey, str] = field(default_factory=dict)
+    _recorded: dict[BindingKey, Decided] = field(default_factory=dict)
+    _deleted: deque[tuple[float, BindingKey, int]] = field(default_factory=deque)
+    _seq: int = 0
+    _next_log: float = 0.0
 
     def enqueued(self, key: BindingKey, event: str) -> None:
         """Note the event that adds a binding to the queue; the last one counts."""
@@ -105,35 +94,35 @@ class Recorder:
             seconds: How long the attempt took until now.
         """
         self._seq += 1
-        entry = Decided(binding, decision, schedule_class, event, self._now(), seconds, self._seq)
+        entry = Decided(binding, decision, schedule_class, event, self.now(), seconds, self._seq)
         waiting = self._waiting
         if len(waiting) >= MAX_WAITING:
             waiting.popleft()
-            self._metrics.lost.labels(DROPPED).inc()
+            self.metrics.lost.labels(DROPPED).inc()
         waiting.append(entry)
         self._has_waiting.set()
         return entry
 
     def ended(self, entry: Decided, ending: str, problem: str = "") -> None:
         """Note how an attempt ended, also after its record was made."""
-        entry.ending, entry.problem, entry.ended = ending, problem, self._now()
+        entry.ending, entry.problem, entry.ended = ending, problem, self.now()
         if self._recorded.get(entry.binding.key) is entry:
             del self._recorded[entry.binding.key]
             end = record.ending(entry)
-            self._store.end(entry.binding.key, entry.seq, end)
+            self.store.end(entry.binding.key, entry.seq, end)
             self._log_line(b'{"v":%d,"endOf":%d%b}\n' % (record.VERSION, entry.seq, end))
 
     def binding_changed(self, old: Binding | None, new: Binding | None) -> None:
         """Forget the record of a deleted binding after ``FORGET_SECONDS``, unless it is created again."""
-        if new is None and old is not None and self._store.get(old.key) is not None:
-            self._deleted.append((self._clock() + FORGET_SECONDS, old.key, self._seq))
+        if new is None and old is not None and self.store.get(old.key) is not None:
+            self._deleted.append((self.clock() + FORGET_SECONDS, old.key, self._seq))
 
     async def run(self) -> None:
         """Make records until cancelled; then make those that are waiting."""
         try:
             while True:
                 await self._has_waiting.wait()
-                await self._idle()
+                await self.idle()
                 has_more = True
                 while has_more:
                     has_more = self._make_some(at_most=_SLICE_SECONDS)
@@ -148,7 +137,7 @@ class Recorder:
     def _make_some(self, *, at_most: float) -> bool:
         """Make records for some seconds; return whether more can be made."""
         start = time.thread_time()
-        end, now = self._clock() + at_most, self._now()
+        end, now = self.clock() + at_most, self.now()
         try:
             self._forget_deleted()
             while self._waiting:
@@ -156,11 +145,11 @@ class Recorder:
                 if first.ending is None and 0 <= now - first.at < _PATIENCE:
                     return False
                 self._make(self._waiting.popleft())
-                if self._clock() >= end:
+                if self.clock() >= end:
                     return bool(self._waiting)
             return False
         finally:
-            self._metrics.cpu.inc(time.thread_time() - start)
+            self.metrics.cpu.inc(time.thread_time() - start)
 
     def _make(self, entry: Decided) -> None:
         """Make one record; an error is counted, and concerns nothing else."""
@@ -168,14 +157,14 @@ class Recorder:
         try:
             evicted = 0 if self._is_repetition(entry) else self._put(entry)
         except Exception:
-            self._metrics.errors.labels("record").inc()
-            if self._clock() >= self._next_log:
-                self._next_log = self._clock() + _LOG_SECONDS
+            self.metrics.errors.labels("record").inc()
+            if self.clock() >= self._next_log:
+                self._next_log = self.clock() + _LOG_SECONDS
                 log.exception("Cannot record the decision about %s", key.display)
             return
-        self._metrics.records.inc()
+        self.metrics.records.inc()
         if evicted:
-            self._metrics.lost.labels(EVICTED).inc(evicted)
+            self.metrics.lost.labels(EVICTED).inc(evicted)
         if entry.ending is None:
             # The binding and the decision are not needed for the end, but their clusters take much memory.
             entry.decision = Decision(key)
@@ -185,35 +174,35 @@ class Recorder:
 
     def _put(self, entry: Decided) -> int:
         """Store a record; return how many others were evicted."""
-        head, ending = record.head(entry, self._process), record.ending(entry)
+        head, ending = record.head(entry, self.process), record.ending(entry)
         stored = StoredRecord(entry.seq, head, ending, record.result_of(entry))
-        if self._write_line is not None:
-            self._write_line(stored.body + b"\n")
-        return self._store.put(entry.binding.key, stored)
+        if self.write_line is not None:
+            self.write_line(stored.body + b"\n")
+        return self.store.put(entry.binding.key, stored)
 
     def _is_repetition(self, entry: Decided) -> bool:
         """Return whether a decision confirms the recorded one, which then stays: it has the reasons for the result."""
         if entry.ending != record.UNCHANGED:
             return False
-        stored = self._store.get(entry.binding.key)
+        stored = self.store.get(entry.binding.key)
         if stored is None or stored.result != record.result_of(entry):
             return False
         repeated = record.repetition(entry, stored.repetitions + 1)
-        self._store.repeat(entry.binding.key, repeated)
+        self.store.repeat(entry.binding.key, repeated)
         self._log_line(b'{"v":%d,"repeats":%d%b}\n' % (record.VERSION, stored.seq, repeated))
         return True
 
     def _log_line(self, line: bytes) -> None:
-        if self._write_line is not None:
-            self._write_line(line)
+        if self.write_line is not None:
+            self.write_line(line)
 
     def _forget_deleted(self) -> None:
-        now = self._clock()
+        now = self.clock()
         while self._deleted and self._deleted[0][0] <= now:
             _, key, seq = self._deleted.popleft()
-            stored = self._store.get(key)
+            stored = self.store.get(key)
             if stored is not None and stored.seq <= seq:
-                self._store.forget(key)
+                self.store.forget(key)
                 self._recorded.pop(key, None)
 
     def waiting(self) -> int:

@@ -25,7 +25,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
 from karmada_scheduler.records.record import UNCHANGED, WRITTEN, Decided
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import Struct, field, replace
 
 
 class DecisionRequest(Struct, frozen=True):
@@ -59,34 +59,27 @@ estimator finds when it responds again."""
 _NO_ERRORS: Final = frozenset({AttemptStatus.SCHEDULED, AttemptStatus.NO_FIT, AttemptStatus.KEPT})
 
 
-class Attempts:
+class Attempts(Struct, dict=True):
     """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``).
 
     Attributes:
         in_flight: The bindings that are decided and not written yet, with the clusters that they will have.
     """
 
-    def __init__(
-        self,
-        limit: int,
-        *,
-        bindings: BindingCache,
-        assumed: AssumedPlacements | None,
-        metrics: Metrics,
-        clock: Callable[[], float],
-    ) -> None:
-        """Start with none; ``assumed`` is None without the gate SchedulingOvercommitProtection."""
-        self.bindings: Final = bindings
-        self.assumed: Final = assumed
-        self.metrics: Final = metrics
-        self.clock: Final = clock
-        self._slots = asyncio.Semaphore(limit)
-        self._slots_in_use = 0
-        self._undecided = 0
-        self._waiting = 0
-        self._most_waiting = limit * _WAITING_PER_SLOT
-        self._slot_released = asyncio.Event()
-        self.in_flight: Final[dict[BindingKey, Binding]] = {}
+    limit: int
+    bindings: BindingCache
+    assumed: AssumedPlacements | None
+    metrics: Metrics
+    clock: Callable[[], float]
+    _slots_in_use: int = 0
+    _undecided: int = 0
+    _waiting: int = 0
+    _slot_released: asyncio.Event = field(default_factory=asyncio.Event)
+    in_flight: dict[BindingKey, Binding] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._slots = asyncio.Semaphore(self.limit)
+        self._most_waiting = self.limit * _WAITING_PER_SLOT
 
     async def begin(self, key: BindingKey) -> Attempt:
         """Wait for a slot, and return the attempt that holds it."""

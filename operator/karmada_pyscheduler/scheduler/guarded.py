@@ -18,6 +18,7 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Guarded
 from karmada_scheduler.framework.diagnosis import KeptError
+from karmada_scheduler.structs import Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +48,7 @@ def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetri
         metrics.guard_answers.labels(WARNED).inc()
 
 
-class GuardedBindings:
+class GuardedBindings(Struct):
     """The bindings that Guard plugins keep or move gracefully, and those with an annotation of ours that cannot be read.
 
     Bindings with eviction tasks that nobody stamps count as well: Karmada's controller for them does not run.
@@ -55,23 +56,18 @@ class GuardedBindings:
     Updated by the changes of the cache.
     """
 
-    def __init__(
-        self, scheduler_names: Container[str], *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        """Start with none; bindings of other schedulers do not count. ``clock`` is in seconds."""
-        self._names = scheduler_names
-        self._clock = clock
-        self._unstamped: dict[BindingKey, float] = {}
-        """The bindings with an eviction task that is not stamped, and since when that is known."""
-        self._by_state: dict[str, set[BindingKey]] = {
-            state: set() for state in (KEPT, HELD, LEAVING, UNREADABLE)
-        }
+    scheduler_names: Container[str]
+    clock: Callable[[], float] = time.monotonic
+    _unstamped: dict[BindingKey, float] = field(default_factory=dict)
+    _by_state: dict[str, set[BindingKey]] = field(
+        default_factory=lambda: {state: set() for state in (KEPT, HELD, LEAVING, UNREADABLE)}
+    )
 
     def changed(self, old: Binding | None, new: Binding | None) -> None:
         """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
         self._note_stamps(old, new)
-        before = _states(old, self._names) if old is not None else ()
-        after = _states(new, self._names) if new is not None else ()
+        before = _states(old, self.scheduler_names) if old is not None else ()
+        after = _states(new, self.scheduler_names) if new is not None else ()
         if not before and not after:
             return
         present = new or old
@@ -93,7 +89,7 @@ class GuardedBindings:
 
     def counts(self) -> Mapping[str, int]:
         """Return the number of bindings by state; may be called from any thread."""
-        late = self._clock() - UNSTAMPED_SECONDS
+        late = self.clock() - UNSTAMPED_SECONDS
         unstamped = sum(since < late for since in list(self._unstamped.values()))
         return {state: len(keys) for state, keys in self._by_state.items()} | {UNSTAMPED: unstamped}
 
@@ -101,8 +97,8 @@ class GuardedBindings:
         """Note whether a binding has an eviction task without a stamp. Nobody stamps one that is being deleted."""
         if new is not None and not new.deleting and new.spec.graceful_eviction_tasks:
             tasks = new.spec.graceful_eviction_tasks
-            if any(each.producer in self._names and not each.creation_timestamp for each in tasks):
-                self._unstamped.setdefault(new.key, self._clock())
+            if any(each.producer in self.scheduler_names and not each.creation_timestamp for each in tasks):
+                self._unstamped.setdefault(new.key, self.clock())
                 return
         present = new or old
         if present is not None:

@@ -46,7 +46,7 @@ from karmada_scheduler.core.guard_additions import may_observe
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.core.unreported import is_undecided_result, unreported_term
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 log = logging.getLogger(__name__)
 
@@ -60,65 +60,50 @@ _MAX_PAUSE: Final = 0.25
 """The longest such pause in seconds."""
 
 
-class Scheduler:
-    """Turns keys of the queue into decisions and writes."""
+class Scheduler(Struct, dict=True):
+    """Turns keys of the queue into decisions and writes.
 
-    def __init__(
-        self,
-        options: Options,
-        state: SchedulerState,
-        *,
-        algorithm: SchedulingAlgorithm,
-        cycle: BindingCycle,
-        find_workload: Callable[[Binding], WorkloadAnswer | NotSynced],
-        new_budget: Callable[[], Budget] = new_budget,
-        accurate: AccurateEstimator | None = None,
-        recorder: Recorder | None = None,
-    ) -> None:
-        """Set the caches, the plugins, and the binding cycle.
+    Attributes:
+        options: Feature gates and ``--max-in-flight``.
+        state: The caches, the queue and the plugins.
+        algorithm: Decides.
+        cycle: Writes decisions.
+        find_workload: Returns the metadata of a binding's workload; called if a plugin of its profile needs it.
+        new_budget: Returns the budget of one decision.
+        accurate: Requests available replicas from the member clusters; None if that is off.
+        recorder: Records decisions; None without records.
+    """
 
-        Args:
-            options: Feature gates and ``--max-in-flight``.
-            state: The caches, the queue and the plugins.
-            algorithm: Decides.
-            cycle: Writes decisions.
-            find_workload: Returns the metadata of a binding's workload; called if a plugin of its profile needs it.
-            new_budget: Returns the budget of one decision.
-            accurate: Requests available replicas from the member clusters; None if that is off.
-            recorder: Records decisions; None without records.
-        """
-        self._gates = options.feature_gates
-        self._counts_peers = self._gates.enabled("WorkloadAffinity")
-        self._state = state
-        self._queue = state.queue
-        self._gate = state.gate
-        self._bindings = state.bindings
-        self._clusters = state.clusters
-        self._profiles = state.profiles
-        self._cycle = cycle
-        self._reconsiderations = state.reconsiderations
-        self._find_workload = find_workload
-        self._metrics = state.metrics
-        self._clock = state.clock
-        self._recording = Recording(recorder, clock=state.clock)
+    options: Options
+    state: SchedulerState
+    algorithm: SchedulingAlgorithm
+    cycle: BindingCycle
+    find_workload: Callable[[Binding], WorkloadAnswer | NotSynced]
+    new_budget: Callable[[], Budget] = new_budget
+    accurate: AccurateEstimator | None = None
+    recorder: Recorder | None = None
+
+    def __post_init__(self) -> None:
+        self._counts_peers = self.options.feature_gates.enabled("WorkloadAffinity")
+        self._recording = Recording(self.recorder, clock=self.state.clock)
         self._attempts = Attempts(
-            options.max_in_flight,
-            bindings=state.bindings,
-            assumed=state.assumed,
-            metrics=state.metrics,
-            clock=state.clock,
+            self.options.max_in_flight,
+            bindings=self.state.bindings,
+            assumed=self.state.assumed,
+            metrics=self.state.metrics,
+            clock=self.state.clock,
         )
         self._decisions = DecisionRunner(
-            state,
-            algorithm=algorithm,
-            accurate=accurate,
+            self.state,
+            algorithm=self.algorithm,
+            accurate=self.accurate,
             in_flight=self._attempts.in_flight,
-            new_budget=new_budget,
+            new_budget=self.new_budget,
         )
-        self._permit = Permit(state, cycle)
-        self._missing_placements = MissingPlacements(state.bindings)
-        self._failure_handler = FailureHandler(state, self._recording)
-        self._tasks = AttemptTasks(self._failure_handler, state.metrics.scheduling)
+        self._permit = Permit(self.state, self.cycle)
+        self._missing_placements = MissingPlacements(self.state.bindings)
+        self._failure_handler = FailureHandler(self.state, self._recording)
+        self._tasks = AttemptTasks(self._failure_handler, self.state.metrics.scheduling)
 
     @property
     def pending_attempts(self) -> int:
@@ -127,23 +112,23 @@ class Scheduler:
 
     async def run(self) -> None:
         """Schedule until cancelled; binding cycles under way then continue (see ``drain``)."""
-        slice_start = self._clock()
+        slice_start = self.state.clock()
         while True:
-            key, waited = await self._queue.get()
-            self._metrics.scheduling.queue_wait.observe(waited)
+            key, waited = await self.state.queue.get()
+            self.state.metrics.scheduling.queue_wait.observe(waited)
             attempt = await self._begin(key)
-            start = self._clock()
+            start = self.state.clock()
             self.schedule_one(attempt)
-            now = self._clock()
+            now = self.state.clock()
             if now - slice_start > _SLICE_SECONDS:
                 blocked = now - start
                 await asyncio.sleep(min(blocked, _MAX_PAUSE) if blocked > _BLOCKED_SECONDS else 0)
-                slice_start = self._clock()
+                slice_start = self.state.clock()
 
     async def drain(self, *, timeout: float) -> None:
         """Wait for the binding cycles under way; cancel those that are left after ``timeout`` seconds."""
-        self._queue.shut_down()
-        self._state.waiting.abandon_all("the scheduler stops")
+        self.state.queue.shut_down()
+        self.state.waiting.abandon_all("the scheduler stops")
         await self._tasks.drain(timeout=timeout)
 
     async def _begin(self, key: BindingKey) -> Attempt:
@@ -154,12 +139,12 @@ class Scheduler:
                 await self._attempts.wait_for_results()
             return await self._attempts.begin(key)
         except asyncio.CancelledError:
-            self._queue.add(key)
-            self._queue.done(key)
+            self.state.queue.add(key)
+            self.state.queue.done(key)
             raise
 
     def _has_peers(self, key: BindingKey) -> bool:
-        binding = self._bindings.get(key)
+        binding = self.state.bindings.get(key)
         return binding is not None and binding.spec.workload_affinity_groups is not None
 
     def schedule_one(self, attempt: Attempt) -> None:
@@ -183,9 +168,9 @@ class Scheduler:
             return None
 
         # 2. Try what a Reconsider plugin proposes instead.
-        proposal = self._reconsiderations.proposal(request, self._clusters.is_gone)
+        proposal = self.state.reconsiderations.proposal(request, self.state.clusters.is_gone)
         if proposal is None:
-            request = self._reconsiderations.with_start_term(request)
+            request = self.state.reconsiderations.with_start_term(request)
         elif (offered := self._try_proposal(proposal)) is not None:
             return self._proceed(attempt, proposal, offered, request)
 
@@ -197,7 +182,7 @@ class Scheduler:
         workload = self._workload(request)
         if isinstance(workload, NotSynced):
             if request.is_activated:
-                self._gate.stay_activated(attempt.key)
+                self.state.gate.stay_activated(attempt.key)
             log.log(logs.V3, "%s waits for the metadata of its workload", attempt.key.display)
             attempt.outcome = AttemptOutcome(Action.CHECK_LATER, delay=workload.retry_after)
             return None
@@ -206,7 +191,7 @@ class Scheduler:
 
         # 5. Let PreEnqueue plugins hold it back.
         try:
-            delay = 0.0 if request.is_activated else self._gate.delay(request)
+            delay = 0.0 if request.is_activated else self.state.gate.delay(request)
         except PluginError as error:
             return self._write(attempt, request, Decision(attempt.key, error=error))
         if delay > 0:
@@ -233,32 +218,36 @@ class Scheduler:
 
     def _request(self, key: BindingKey) -> DecisionRequest | None:
         """Return what is to be decided about a binding that was taken from the queue; None if nothing is."""
-        binding = self._bindings.get(key)
+        binding = self.state.bindings.get(key)
         event = self._recording.take_event(key)
-        is_activated = self._gate.reset(key)
+        is_activated = self.state.gate.reset(key)
         if binding is None:
-            self._cycle.forget(key)
+            self.cycle.forget(key)
             self._missing_placements.forget(key)
             return None
-        framework = self._profiles.of(binding)
-        if framework is None or not requeue_rules.is_assigned_to(binding, self._profiles.names):
+        framework = self.state.profiles.of(binding)
+        if framework is None or not requeue_rules.is_assigned_to(binding, self.state.profiles.names):
             return None
         if binding.deleting:
-            self._cycle.record_deleting(binding)
+            self.cycle.record_deleting(binding)
             return None
         if binding.spec.placement is None:
             self._missing_placements.warn_once(binding)
             return None
-        classification = classify(binding, is_gone=self._clusters.is_gone, gates=self._gates)
+        classification = classify(
+            binding, is_gone=self.state.clusters.is_gone, gates=self.options.feature_gates
+        )
         if classification.type is ScheduleType.AVOID and is_undecided_result(binding):
             reason = f"Start to schedule {key.display} as its status does not say why it has no clusters"
             classification = Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
-        self._metrics.scheduling.classified.labels(classification.type.value).inc()
-        term = unreported_term(binding, classification, self._clusters.snapshot(), self._gates.rules)
+        self.state.metrics.scheduling.classified.labels(classification.type.value).inc()
+        term = unreported_term(
+            binding, classification, self.state.clusters.snapshot(), self.options.feature_gates.rules
+        )
         return DecisionRequest(binding, framework, classification, event, is_activated, term=term)
 
     def _workload(self, request: DecisionRequest) -> WorkloadAnswer | NotSynced | None:
-        return self._find_workload(request.binding) if request.framework.needs_workload else None
+        return self.find_workload(request.binding) if request.framework.needs_workload else None
 
     def _try_proposal(self, proposal: DecisionRequest) -> Decision | Undecided | None:
         """Try the proposal of a Reconsider plugin; None if nothing is written of it."""
@@ -266,10 +255,10 @@ class Scheduler:
         if isinstance(workload, NotSynced):
             return None
         proposal = replace(proposal, workload=workload)
-        if not proposal.is_activated and not self._gate.admits(proposal):
+        if not proposal.is_activated and not self.state.gate.admits(proposal):
             return None
         found = self._decisions.begin(proposal)
-        if isinstance(found, Undecided) or self._reconsiderations.tried(proposal.binding, found):
+        if isinstance(found, Undecided) or self.state.reconsiderations.tried(proposal.binding, found):
             return found
         return None
 
@@ -285,9 +274,9 @@ class Scheduler:
         is_due = binding.generation != binding.status.scheduler_observed_generation
         # If it may not, the next status of the workload, or the end of its eviction, adds it to the queue.
         observes = is_due and may_observe(request.framework, binding)
-        if not request.term and self._cycle.is_observed(binding, observes=observes):
+        if not request.term and self.cycle.is_observed(binding, observes=observes):
             return None
-        return self._cycle.observe(binding, term=request.term, observes=observes)
+        return self.cycle.observe(binding, term=request.term, observes=observes)
 
     def _log(self, request: DecisionRequest) -> None:
         classification = request.classification
@@ -305,10 +294,12 @@ class Scheduler:
         request = undecided.request
         async with undecided.lock:
             decision = await self._decisions.finish(undecided, attempt)
-            if request.proposed is not None and not self._reconsiderations.tried(request.binding, decision):
+            if request.proposed is not None and not self.state.reconsiderations.tried(
+                request.binding, decision
+            ):
                 if required.classification.type is not ScheduleType.AVOID:
-                    newest = self._bindings.get(attempt.key) or request.binding
-                    self._queue.add(attempt.key, newest.spec.priority)
+                    newest = self.state.bindings.get(attempt.key) or request.binding
+                    self.state.queue.add(attempt.key, newest.spec.priority)
                 return DONE
             pending = self._write(attempt, request, decision)
         return DONE if pending is None else await pending
@@ -321,11 +312,11 @@ class Scheduler:
             for line in decision_log.lines(decision):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
         refusals = [term.diagnosis for term in decision.attempts] if decision.error is not None else ()
-        self._state.refused.decided(binding.key, refusals, framework.requeue_events)
-        transaction = self._cycle.begin(binding, decision, framework)
+        self.state.refused.decided(binding.key, refusals, framework.requeue_events)
+        transaction = self.cycle.begin(binding, decision, framework)
         self._recording.decided(attempt, request, decision)
         if decision.guarded is not None:
-            count_answer(decision.guarded, decision.error, self._metrics.plugins)
+            count_answer(decision.guarded, decision.error, self.state.metrics.plugins)
         if transaction is None:
             self._recording.ended(attempt, None)
             attempt.count(DONE)
@@ -338,17 +329,17 @@ class Scheduler:
                 extra={"binding": str(binding.key), "count": len(decision.fallbacks)},
             )
         if transaction.reserve():
-            self._cycle.record_failed_terms(binding, decision)
+            self.cycle.record_failed_terms(binding, decision)
             self._reserve_clusters(attempt, transaction)
         if not isinstance(decision.error, HeldError):
-            self._queue.release(attempt.key)  # what is held behind it need not wait for its write
+            self.state.queue.release(attempt.key)  # what is held behind it need not wait for its write
         return self._binding_cycle(attempt, request, transaction)
 
     def _reserve_clusters(self, attempt: Attempt, transaction: BindingTransaction) -> None:
         """Let the next decisions count the clusters of this one, until it is written."""
         if transaction.targets is None:
             return
-        if transaction.runs_plugins and self._profiles.needs_in_flight:
+        if transaction.runs_plugins and self.state.profiles.needs_in_flight:
             attempt.put_in_flight(transaction.binding, transaction.targets)
         attempt.assume(transaction.binding, transaction.targets)
 
@@ -361,17 +352,17 @@ class Scheduler:
         self._recording.ended(attempt, result)
         if result.error is not None and request.proposed is not None:
             # The binding is scheduled as it is. It is not reported as failed, because another decision was only an offer.
-            self._reconsiderations.failed(request.binding, transaction.decision, result.error)
+            self.state.reconsiderations.failed(request.binding, transaction.decision, result.error)
             return DONE
 
         # 2. An attempt with a result ends before its status is written.
         if result.was_written:
             attempt.end()
-            if any(self._clusters.is_gone(each.name) for each in result.stored.spec.clusters):
-                self._queue.add(attempt.key, result.stored.spec.priority)  # deleted during the write
+            if any(self.state.clusters.is_gone(each.name) for each in result.stored.spec.clusters):
+                self.state.queue.add(attempt.key, result.stored.spec.priority)  # deleted during the write
 
         # 3. Events and the status.
-        outcome = await self._cycle.report(transaction, result, request.framework)
+        outcome = await self.cycle.report(transaction, result, request.framework)
         if outcome.action is not Action.DECIDE_AGAIN:
             attempt.count(outcome)
         return outcome

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
@@ -18,9 +17,10 @@ from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
+from karmada_scheduler.structs import Struct, field
 
 
-class SchedulerState:
+class SchedulerState(Struct, dict=True):
     """The caches, the queue and the plugins of one process.
 
     Attributes:
@@ -39,33 +39,25 @@ class SchedulerState:
         list_requests: Lists that event handlers need before their time.
     """
 
-    def __init__(
-        self,
-        queue: SchedulingQueue[BindingKey],
-        *,
-        bindings: BindingCache,
-        clusters: ClusterCache,
-        waiting: WaitingBindings,
-        profiles: Profiles,
-        metrics: Metrics,
-        clock: Callable[[], float],
-        own_writes: OwnWrites | None = None,
-        assumed: AssumedPlacements | None = None,
-    ) -> None:
-        """Take the caches, and the queue with the keys of ``bindings``."""
-        self.queue: Final = queue
-        self.bindings: Final = bindings
-        self.clusters: Final = clusters
-        self.waiting: Final = waiting
-        self.profiles: Final = profiles
-        self.metrics: Final = metrics
-        self.clock: Final = clock
-        self.own_writes: Final = OwnWrites() if own_writes is None else own_writes
-        self.assumed: Final = assumed
-        self.gate: Final = PreEnqueueGate(queue, bindings)
-        self.refused: Final = RefusedBindings()
-        bindings.add_listener(self.refused.on_binding_change)
-        self.reconsiderations: Final = Reconsiderations(
-            bindings=bindings, queue=queue, profiles=profiles, metrics=metrics.plugins, clock=clock
+    queue: SchedulingQueue[BindingKey]
+    bindings: BindingCache
+    clusters: ClusterCache
+    waiting: WaitingBindings
+    profiles: Profiles
+    metrics: Metrics
+    clock: Callable[[], float]
+    own_writes: OwnWrites = field(default_factory=OwnWrites)
+    assumed: AssumedPlacements | None = None
+    refused: RefusedBindings = field(default_factory=RefusedBindings)
+    list_requests: ListRequests = field(default_factory=ListRequests)
+
+    def __post_init__(self) -> None:
+        self.gate = PreEnqueueGate(self.queue, self.bindings)
+        self.bindings.add_listener(self.refused.on_binding_change)
+        self.reconsiderations = Reconsiderations(
+            bindings=self.bindings,
+            queue=self.queue,
+            profiles=self.profiles,
+            metrics=self.metrics.plugins,
+            clock=self.clock,
         )
-        self.list_requests: Final = ListRequests()

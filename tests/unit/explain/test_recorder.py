@@ -154,7 +154,7 @@ async def test_a_slice_ends_and_the_rest_follows() -> None:
     for number in range(3):
         harness.decide(f"w{number}")
     ticks = iter(range(100))
-    harness.recorder._clock = lambda: float(next(ticks))  # every record takes longer than a slice
+    harness.recorder.clock = lambda: float(next(ticks))  # every record takes longer than a slice
     assert harness.recorder._make_some(at_most=0.5)
     assert len(harness.names()) == 1
     task = asyncio.create_task(harness.recorder.run())
