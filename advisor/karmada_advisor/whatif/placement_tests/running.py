@@ -26,21 +26,18 @@ from karmada_advisor.whatif.placement_tests.scenario import (
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.structs import Struct, field
 
 
-class CaseTries:
+class CaseTries(Struct):
     """The states of one case after each step: one, and more where the uid of a template that has none decides."""
 
-    def __init__(
-        self, scenario: Scenario, given: Sequence[ScenarioChange], names: Collection[str] | None
-    ) -> None:
-        """Begin a case; the arguments are those of ``CaseState.begin``."""
-        self._scenario = scenario
-        self._given = given
-        self._names = names
-        self._tries: dict[OddTemplates, CaseState] = {}
-        self._dependent: OddTemplates = NONE_ODD
-        self._steps: list[Sequence[ScenarioChange]] = []
+    scenario: Scenario
+    given: Sequence[ScenarioChange]
+    names: Collection[str] | None
+    _tries: dict[OddTemplates, CaseState] = field(default_factory=dict)
+    _dependent: OddTemplates = NONE_ODD
+    _steps: list[Sequence[ScenarioChange]] = field(default_factory=list)
 
     def begin(self) -> list[CaseState]:
         """Make the first decisions; return the states, that with even uids first.
@@ -57,22 +54,22 @@ class CaseTries:
         Raises:
             ChangeError: A change cannot be made, or Karmada would refuse it.
         """
-        began = self._scenario.clock.at
+        began = self.scenario.clock.at
         self._steps.append(changes)
         for state in self._tries.values():
-            self._scenario.clock.at = began
+            self.scenario.clock.at = began
             state.step(changes)
         return self._completed()
 
     def why_different(self, key: UnversionedTemplateKey) -> str:
         """Return why the states differ in a workload."""
-        if not self._scenario.rules.is_coupled or self._dependent == {key}:
+        if not self.scenario.rules.is_coupled or self._dependent == {key}:
             return OWN_UID
         return f"it depends on the uids of {', '.join(map(str, sorted(self._dependent)))}"
 
     def _completed(self) -> list[CaseState]:
         """Add states until each uid that decides something in one of them is tried with both parities."""
-        rules = self._scenario.rules
+        rules = self.scenario.rules
         while True:
             steps = [each.last for each in self._tries.values() if each.last is not None]
             found = self._dependent.union(*(decided_by_uid(each, rules) for each in steps))
@@ -86,7 +83,7 @@ class CaseTries:
 
     def _replayed(self, odd: OddTemplates) -> CaseState:
         """Return a state after the last step, made again from the beginning with other uids."""
-        state = CaseState.begin(self._scenario, odd, self._given, self._names)
+        state = CaseState.begin(self.scenario, odd, self.given, self.names)
         for changes in self._steps:
             state.step(changes)
         return state

@@ -15,7 +15,7 @@ from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, field, replace
 
 Progress = Callable[[int, int], None]
 """Receives how many decisions are made, of how many."""
@@ -61,7 +61,7 @@ class PlannedDecision(NamedTuple):
     graceful: tuple[str, ...] = ()
 
 
-class PlanSide:
+class PlanSide(Struct):
     """The bindings of a plan on one side of the change.
 
     Attributes:
@@ -71,16 +71,15 @@ class PlanSide:
         decisions: These, and those that are only compared.
     """
 
-    def __init__(
-        self, rules: DryRun, snapshot: Snapshot, bindings: Iterable[Binding], *, remembers: bool = False
-    ) -> None:
-        """Decide with these rules about these clusters; ``remembers`` keeps the decisions, which are large."""
-        self.rules = rules
-        self.snapshot = snapshot
-        self.written: dict[BindingKey, Decision] = {}
-        self.decisions: list[Decision] = []
-        self._remembers = remembers
-        rules.objects.show(snapshot, bindings)
+    rules: DryRun
+    snapshot: Snapshot
+    bindings: Iterable[Binding]
+    remembers: bool = False
+    written: dict[BindingKey, Decision] = field(default_factory=dict)
+    decisions: list[Decision] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.rules.objects.show(self.snapshot, self.bindings)
 
     def type_of(self, binding: Binding) -> ScheduleType:
         """Return what asks for a decision about a binding; AVOID if nothing does, or it is not ours."""
@@ -104,7 +103,7 @@ class PlanSide:
             # On a busy machine a plugin may exceed its timeout once; the scheduler would try again as well.
             found = self.rules.decide(binding, self.snapshot, assumed)
         if isinstance(found, Decision):
-            if self._remembers:
+            if self.remembers:
                 self.decisions.append(found)
             return outcome_of(binding, type_, found), found
         text = "; ".join(f"gated by {name}: {reason}" for name, reason in found.reasons.items())
@@ -115,7 +114,7 @@ class PlanSide:
     ) -> tuple[PlannedDecision, Decision | None]:
         """Return what ``decide`` does; the decision is one that is written."""
         outcome, decision = self.decide(binding, type_, assumed)
-        if self._remembers and decision is not None:
+        if self.remembers and decision is not None:
             self.written[binding.key] = decision
         return outcome, decision
 
