@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import connect
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
 from karmada_pyscheduler.estimator.connections import Connections
 from karmada_pyscheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.responses import list_page
+from karmada_pyscheduler.client.http_connection import list_page
 from karmada_pyscheduler.client.watch_lines import event_of
 from karmada_pyscheduler.informer.object_kinds import namespace_and_name, object_key
 from karmada_scheduler import json_body, logs

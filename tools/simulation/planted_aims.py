@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_pyscheduler.binding_cycle import spec_writer, status_writer
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.writer import OwnWrites
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.informer.reflector import Reflector
 from karmada_pyscheduler.scheduler import scheduler

@@ -14,9 +14,8 @@ from typing import Any, Final
 from unittest.mock import patch
 
 from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
 from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.cache.store import Store
 from karmada_pyscheduler.client.connection import Connection

@@ -60,7 +60,7 @@ def read(
 
     async def read() -> T:
         # A quarter of a second, which files do not need.
-        from karmada_pyscheduler.client.connect import connect
+        from karmada_pyscheduler.client.connection import connect
 
         try:
             connection = await connect(kubeconfig=plane.kubeconfig, overrides=plane.overrides, master="")

@@ -29,14 +29,11 @@ from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.reading import Reader
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.watching import Watcher, kinds_of, print_read
-from karmada_pyscheduler.client.connect import connect
-from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.http_server.listener import ListenError
-from karmada_pyscheduler.http_server.messages import AnsweredRequest
-from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits
-from karmada_pyscheduler.http_server.server import Server
+from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer, Server
+from karmada_pyscheduler.http_server.request_guard import Access, AnsweredRequest, RequestLimits
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.memory import freeze_objects
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
-from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_pyscheduler.metrics.families import Families
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"

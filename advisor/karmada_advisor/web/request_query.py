@@ -9,7 +9,7 @@ from karmada_advisor.web.fleet import ClusterFilter
 from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
 from karmada_advisor.whatif.survive.loss import Loss
-from karmada_pyscheduler.http_server.messages import HttpRequest
+from karmada_pyscheduler.http_server.request_guard import HttpRequest
 from karmada_scheduler.structs import Struct
 
 F = TypeVar("F", Filter, ClusterFilter)

@@ -8,14 +8,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from karmada_pyscheduler.app.api_server import ApiServer
-from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema
+from karmada_pyscheduler.app.api_server import ApiServer, ControlPlaneSchema
 from karmada_pyscheduler.app.host import FILLING, Host
-from karmada_pyscheduler.app.leader import Leader, Leadership
+from karmada_pyscheduler.app.leader import Leader, Leadership, WorkloadSource
 from karmada_pyscheduler.app.recorded_configuration import default_profiles
 from karmada_pyscheduler.app.records import DecisionRecords
 from karmada_pyscheduler.app.wiring import new_event_handlers
-from karmada_pyscheduler.app.workloads import WorkloadSource
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
@@ -27,9 +25,8 @@ from karmada_pyscheduler.estimator.estimation import Estimation
 from karmada_pyscheduler.informer.relist import Relister
 from karmada_pyscheduler.plugin_loader.handle import HandleBackend
 from karmada_pyscheduler.plugin_loader.manager import PluginManager
-from karmada_pyscheduler.scheduler.guarded import GuardedBindings
 from karmada_pyscheduler.scheduler.state import SchedulerState
-from karmada_pyscheduler.scheduler.unplaced import UnplacedBindings
+from karmada_pyscheduler.scheduler.unplaced import GuardedBindings, UnplacedBindings
 from karmada_pyscheduler.scheduling_queue.queue_sort import make_queue
 from karmada_scheduler import __version__
 from karmada_scheduler.config.options import Options

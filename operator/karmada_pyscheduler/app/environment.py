@@ -15,12 +15,11 @@ from datetime import UTC, datetime
 from random import Random
 from typing import Final
 
-from karmada_pyscheduler.client.connect import connect
-from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.estimator.grpc_channel import GrpcChannel
 from karmada_pyscheduler.estimator.transport import DialEstimator
 from karmada_pyscheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport
-from karmada_pyscheduler.http_server.server import Server
+from karmada_pyscheduler.http_server.read_only_server import Server
 from karmada_pyscheduler.informer.kopf_watch import EventSource, KopfWatch
 from karmada_pyscheduler.process.supervisor import Supervisor
 from karmada_pyscheduler.scheduler.decision_runner import new_budget

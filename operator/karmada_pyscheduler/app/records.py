@@ -7,9 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 
-from karmada_pyscheduler.app.host import Host
+from karmada_pyscheduler.app.host import Host, load_certificate
 from karmada_pyscheduler.app.recorded_configuration import RecordedConfiguration
-from karmada_pyscheduler.app.secure_metrics import load_certificate
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.estimator.estimation import Estimation

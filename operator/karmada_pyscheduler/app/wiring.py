@@ -18,7 +18,8 @@ from karmada_pyscheduler.client.karmada import KarmadaClient
 from karmada_pyscheduler.client.recorder import EventRecorder
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
 from karmada_pyscheduler.informer.event_handlers import EventHandlers
-from karmada_pyscheduler.informer.listeners import (
+from karmada_pyscheduler.informer.object_kinds import CLUSTER
+from karmada_pyscheduler.informer.requeue import (
     BindingListener,
     ClusterListener,
     Listeners,
@@ -26,7 +27,6 @@ from karmada_pyscheduler.informer.listeners import (
     on_failure_of_another,
     only_assigned,
 )
-from karmada_pyscheduler.informer.object_kinds import CLUSTER
 from karmada_pyscheduler.informer.workloads import NotSynced
 from karmada_pyscheduler.records.recorder import Recorder
 from karmada_pyscheduler.scheduler.decision_runner import new_budget

@@ -14,16 +14,15 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
-from karmada_pyscheduler.binding_cycle.conditions import (
+from karmada_pyscheduler.binding_cycle.spec_writer import SpecWriter
+from karmada_pyscheduler.binding_cycle.status_writer import (
+    StatusWriter,
     ending,
     success,
     success_text,
     targets_text,
 )
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
-from karmada_pyscheduler.binding_cycle.spec_writer import SpecWriter
-from karmada_pyscheduler.binding_cycle.status_writer import StatusWriter
-from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_pyscheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import logging
 
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
-from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api_error import ApiError

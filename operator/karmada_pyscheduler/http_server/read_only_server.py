@@ -7,6 +7,10 @@ rebound DNS name does not send, and no response permits another origin. It canno
 
 The scheduler runs it in the supervisor's event loop, and ``karmada-pyscheduler web`` in its main thread. Responses are
 written in parts, with pauses, so that a reader that is slow or reads nothing costs a connection for some seconds and no more.
+
+``Server`` has the probes and the metrics. Both addresses may be the same; then one server has all paths, as upstream.
+``/healthz`` fails when the main event loop has been blocked for some time; ``/readyz`` fails then, and when a cache is
+not filled or its watch is down. A standby is ready: its caches are complete.
 """
 
 from __future__ import annotations
@@ -23,16 +27,14 @@ from aiohttp import web
 from karmada_pyscheduler.http_server.addresses import sender_of
 from karmada_pyscheduler.http_server.connections import OpenConnections
 from karmada_pyscheduler.http_server.listener import Listener
-from karmada_pyscheduler.http_server.messages import (
+from karmada_pyscheduler.http_server.request_guard import (
+    MAX_BODY,
+    Access,
     AnsweredRequest,
     AsyncHandler,
     Document,
     HttpRequest,
     ProblemPage,
-)
-from karmada_pyscheduler.http_server.request_guard import (
-    MAX_BODY,
-    Access,
     RequestGuard,
     RequestLimits,
     RequestRefusal,
@@ -238,3 +240,68 @@ class ReadOnlyServer(Struct, dict=True):
     def _mark(self, request: web.Request, *, busy: bool) -> None:
         assert self._listener is not None  # a request has come from it
         self._listener.mark(request.transport, busy=busy)
+
+
+_ANYBODY: Final = Access(hosts=None)
+
+Check = Callable[[], str | None]
+"""Returns None without a problem, otherwise one line that describes it."""
+
+
+def _probe(check: Check) -> AsyncHandler:
+    async def handle(_: HttpRequest) -> Document:
+        problem = check()
+        return Document(f"{problem}\n".encode() if problem else b"ok", 503 if problem else 200, "text/plain")
+
+    return handle
+
+
+def scrape(exposition: Callable[[], bytes], content_type: str) -> AsyncHandler:
+    """Return the handler of scrapes; ``content_type`` is that of the exposition, in UTF-8."""
+
+    async def handle(_: HttpRequest) -> Document:
+        try:
+            return Document(exposition(), content_type=content_type)
+        except RuntimeError as error:  # a metric was read while the main thread changed it
+            return Document(f"try again: {error}\n".encode(), 503, "text/plain")
+
+    return handle
+
+
+class Server:
+    """The listeners of one process. Their requests are answered to anybody, whatever their number."""
+
+    def __init__(
+        self,
+        *,
+        health_address: str,
+        metrics_address: str,
+        health: Check,
+        ready: Check,
+        exposition: Callable[[], bytes],
+        content_type: str,
+    ) -> None:
+        """Addresses are ``host:port`` (an empty host is every interface), or "" for none."""
+        routes: dict[str, dict[str, AsyncHandler]] = {health_address: {}, metrics_address: {}}
+        routes[health_address] |= {"/healthz": _probe(health), "/readyz": _probe(ready)}
+        routes[metrics_address]["/metrics"] = scrape(exposition, content_type)
+        routes.pop("", None)
+        self._servers = [
+            ReadOnlyServer(
+                address,
+                handlers,
+                always=frozenset(handlers),
+                access=_ANYBODY,
+                name=" and ".join(path.strip("/") for path in handlers),
+            )
+            for address, handlers in routes.items()
+        ]
+
+    async def start(self) -> None:
+        """Listen; ListenError has the address that is in use or not local."""
+        for server in self._servers:
+            await server.start()
+
+    async def stop(self) -> None:
+        """Close the listeners and their connections."""
+        await asyncio.gather(*(server.stop() for server in self._servers))

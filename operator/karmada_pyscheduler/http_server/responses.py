@@ -9,8 +9,13 @@ from urllib.parse import parse_qsl
 
 from aiohttp import web
 
-from karmada_pyscheduler.http_server.messages import AnsweredRequest, Document, HttpResponse
-from karmada_pyscheduler.http_server.request_guard import Requester, RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import (
+    AnsweredRequest,
+    Document,
+    HttpResponse,
+    Requester,
+    RequestRefusal,
+)
 
 _WRITE_SECONDS: Final = 10.0
 """How long a reader may take for a part of a response."""

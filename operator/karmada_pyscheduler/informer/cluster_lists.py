@@ -18,7 +18,7 @@ from typing import Final
 
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.informer.cluster_reads import ClusterReads, Sleep
-from karmada_pyscheduler.informer.relist_diff import RelistDiff
+from karmada_pyscheduler.informer.object_kinds import RelistDiff
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.matching import is_subdomain
 from karmada_scheduler.structs import Struct

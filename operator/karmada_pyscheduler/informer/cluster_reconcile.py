@@ -1,4 +1,4 @@
-"""Finds the bindings that changed clusters concern: one scan for many changes, in slices of CPU time.
+"""Which bindings a changed object adds to the queue; those that clusters concern, in one scan for many changes.
 
 Upstream queues each version of a changed cluster for a worker, which scans all bindings. Here the
 changes are collected, and one scan tests each binding against all of them. A scan yields to the event loop every few
@@ -15,17 +15,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
-from typing import Final
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, Final
 
-from karmada_pyscheduler.cache.bindings import BindingCache
-from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
-from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
+from karmada_pyscheduler.cache.store import Change
+from karmada_pyscheduler.informer.cluster_lists import ClusterLists
+from karmada_pyscheduler.informer.requeue import Listeners, Requeuer
 from karmada_pyscheduler.metrics.work_queues import QueueMetrics
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.policy import Policy
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.structs import Struct, field
@@ -182,3 +184,80 @@ class _BindingScan(Struct):
     started: float
     versions: int
     enqueued: int = 0
+
+
+class ChangeHandlers(Struct, frozen=True, kw_only=True):
+    """The handlers of objects that have changed in a cache.
+
+    Attributes:
+        requeuer: Adds bindings to the queue.
+        reconciler: Finds the bindings that a changed cluster concerns.
+        cluster_lists: Gets the addition of clusters, and the clusters of bindings.
+        scheduler_names: The schedulers of this process, by the names that bindings have for them.
+        listeners: Called before bindings are added to the queue.
+    """
+
+    requeuer: Requeuer
+    reconciler: ClusterReconciler
+    cluster_lists: ClusterLists
+    scheduler_names: Collection[str]
+    listeners: Listeners
+
+    def binding_changed(self, change: Change[Binding]) -> None:
+        """Enqueue a binding whose change requires a decision."""
+        old, new = change
+        for listener in self.listeners.bindings:
+            listener(old, new)
+        if new is None:
+            self.requeuer.on_deleted()
+        else:
+            self._check_targets(old, new)
+        self.reconciler.on_declared_change(old, new)
+        event = requeue_rules.on_binding(old, new, self.scheduler_names)
+        if event is not None and new is not None:
+            self.requeuer.enqueue(new, event)
+        elif (
+            new is not None
+            and old is not None
+            and log.isEnabledFor(logs.V4)
+            and requeue_rules.is_claimed_and_assigned(new, self.scheduler_names)
+        ):
+            kind = new.key.kind[0].lower() + new.key.kind[1:]
+            log.log(logs.V4, "Ignore update event of %s %s as specification no change", kind, new.key)
+
+    def _check_targets(self, old: Binding | None, new: Binding) -> None:
+        """Read the clusters that a binding of ours has got and that are not known.
+
+        Another scheduler may place a binding on a new cluster before the event of the cluster arrives here, or hand a
+        binding over. The initial list reads unknown clusters at its end.
+        """
+        if self.requeuer.is_deferring or not self.requeuer.is_assigned(new):
+            return
+        before = old.spec.clusters if old is not None and self.requeuer.is_assigned(old) else ()
+        if new.spec.clusters != before:
+            self.cluster_lists.check_targets(new.spec.clusters, before)
+
+    def cluster_changed(self, change: Change[Cluster]) -> None:
+        """Enqueue the bindings that the change of a cluster concerns; the reconciler does that in slices."""
+        old, new = change
+        verb = "Add" if old is None else "Delete" if new is None else "Update"
+        log.log(logs.V3, "%s event for cluster %s", verb, key_of(change))
+        for listener in self.listeners.clusters:
+            listener(old, new)
+        if old is None:
+            self.cluster_lists.added()
+            if self.requeuer.is_deferring:
+                return  # bindings are listed after clusters, and each is enqueued
+        self.reconciler.on_change(old, new)
+
+    def policy_changed(self, change: Change[Policy]) -> None:
+        """Enqueue the bindings that a changed policy claims."""
+        policy_id = requeue_rules.on_policy(change.old, change.new)
+        if policy_id is not None:
+            self.requeuer.on_policy_changed(policy_id)
+
+
+def key_of(change: Change[Any]) -> object:
+    """Return the key or the name of a changed object."""
+    found = change.new or change.old
+    return getattr(found, "key", None) or getattr(found, "name", None)

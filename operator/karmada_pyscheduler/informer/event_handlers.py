@@ -12,27 +12,24 @@ from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Any
 
-from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.cache.manifests import ManifestCache
-from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
 from karmada_pyscheduler.cache.store import Change, Store
-from karmada_pyscheduler.informer.change_handlers import ChangeHandlers, key_of
 from karmada_pyscheduler.informer.cluster_lists import ClusterLists
 from karmada_pyscheduler.informer.cluster_reads import ClusterReads
-from karmada_pyscheduler.informer.cluster_reconcile import ClusterReconciler
-from karmada_pyscheduler.informer.listeners import Listeners
+from karmada_pyscheduler.informer.cluster_reconcile import ChangeHandlers, ClusterReconciler, key_of
 from karmada_pyscheduler.informer.object_kinds import (
     CLUSTER,
     LEFT_ALONE,
     MalformedObjects,
     ObjectKind,
+    RelistDiff,
     key_kind,
     object_key,
     version_of,
 )
-from karmada_pyscheduler.informer.relist_diff import RelistDiff
-from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.informer.requeue import Listeners, Requeuer
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler import json_body

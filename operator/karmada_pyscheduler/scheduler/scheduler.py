@@ -22,10 +22,8 @@ from karmada_pyscheduler.scheduler import decision_log
 from karmada_pyscheduler.scheduler.attempt import Attempt, Attempts, DecisionRequest, Recording
 from karmada_pyscheduler.scheduler.decision_runner import DecisionRunner, Undecided, new_budget
 from karmada_pyscheduler.scheduler.failure_handler import AttemptTasks, FailureHandler, PendingAttempt
-from karmada_pyscheduler.scheduler.guarded import count_answer
-from karmada_pyscheduler.scheduler.permit import Permit
-from karmada_pyscheduler.scheduler.state import SchedulerState
-from karmada_pyscheduler.scheduler.unplaced import MissingPlacements
+from karmada_pyscheduler.scheduler.state import Permit, SchedulerState
+from karmada_pyscheduler.scheduler.unplaced import MissingPlacements, count_answer
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import WorkloadAnswer

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
 from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
-from karmada_pyscheduler.binding_cycle.writer import BindingWriter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api.binding import Binding, TargetCluster

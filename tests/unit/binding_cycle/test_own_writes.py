@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Coroutine
 
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.writer import OwnWrites
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.testing import binding
 

@@ -24,7 +24,7 @@ import os, pwd
 def unknown(uid): raise KeyError("getpwuid(): uid not found")
 pwd.getpwuid = unknown
 os.environ.pop("HOME", None)
-import karmada_pyscheduler.client.connect
+import karmada_pyscheduler.client.connection
 print(os.environ["HOME"])
 """
 
@@ -42,7 +42,7 @@ def test_a_connection_needs_neither_aiohttp_nor_kubernetes(tmp_path: Path) -> No
     config = Authority(tmp_path).kubeconfig(tmp_path / "config", server="https://karmada", user="token")
     program = (
         "import asyncio, sys\n"
-        "from karmada_pyscheduler.client.connect import connect\n"
+        "from karmada_pyscheduler.client.connection import connect\n"
         f"asyncio.run(connect(kubeconfig={str(config)!r}, master=''))\n"
         "print({'aiohttp', 'kubernetes'} & sys.modules.keys())"
     )

@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from karmada_pyscheduler.client.connect import connect
-from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_scheduler.api_error import ApiError
 
 

@@ -15,8 +15,7 @@ import orjson
 import pytest
 from aiohttp import web
 
-from karmada_pyscheduler.client.connect import connect
-from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.client.karmada import list_pages
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.json_body import unreadable

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, HttpResponse
 from karmada_pyscheduler.records import endpoints as module
 from karmada_pyscheduler.records.endpoints import Endpoints
 from karmada_pyscheduler.records.record_store import StoredRecord

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from karmada_pyscheduler.app.wiring import new_event_handlers, new_scheduler
-from karmada_pyscheduler.binding_cycle.own_writes import OwnWrites
+from karmada_pyscheduler.binding_cycle.writer import OwnWrites
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.metrics.metrics import Metrics

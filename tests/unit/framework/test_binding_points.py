@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.cache.store import Change
-from karmada_pyscheduler.scheduler.pre_enqueue import GATED_SECONDS
+from karmada_pyscheduler.scheduler.state import GATED_SECONDS
 from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_pyscheduler.scheduling_queue.queue_sort import sort_key_of
 from karmada_scheduler.api.binding import Binding, BindingKey

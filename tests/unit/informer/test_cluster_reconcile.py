@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.cache.bindings import BindingCache
-from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
+from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
 from karmada_pyscheduler.informer.cluster_reconcile import ENOUGH_DUE, ClusterReconciler
 from karmada_pyscheduler.informer.requeue import Requeuer
 from karmada_pyscheduler.metrics.metrics import Metrics

@@ -5,12 +5,11 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.cache.bindings import BindingCache
+from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.cache.manifests import ManifestCache
-from karmada_pyscheduler.cache.refused_bindings import RefusedBindings
 from karmada_pyscheduler.informer.event_handlers import EventHandlers
-from karmada_pyscheduler.informer.listeners import BindingListener, Listeners
+from karmada_pyscheduler.informer.requeue import BindingListener, Listeners
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler import json_body, logs

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.informer.listeners import PermitListener, on_failure_of_another, only_assigned
+from karmada_pyscheduler.informer.requeue import PermitListener, on_failure_of_another, only_assigned
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError, WaitingBindings
 from karmada_scheduler.structs import replace

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.client.connect import connect
+from karmada_pyscheduler.client.connection import connect
 from tests.strict_tls import as_of_python_3_13
 from tests.unit.informer.watch_harness import GONE, WatchHarness, api_server, to, touch, until
 from tools.controlplane.pki import Authority

@@ -10,7 +10,7 @@ import pytest
 
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.situation import Situation
-from karmada_pyscheduler.scheduler.guarded import GuardedBindings
+from karmada_pyscheduler.scheduler.unplaced import GuardedBindings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import FakeHandle, binding, cluster, make

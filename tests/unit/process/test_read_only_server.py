@@ -15,9 +15,16 @@ from karmada_pyscheduler.http_server import listener, responses
 from karmada_pyscheduler.http_server.certificate import ServerCertificate
 from karmada_pyscheduler.http_server.connections import OpenConnection
 from karmada_pyscheduler.http_server.listener import ListenError
-from karmada_pyscheduler.http_server.messages import AnsweredRequest, Document, HttpRequest, HttpResponse
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import (
+    Access,
+    AnsweredRequest,
+    Document,
+    HttpRequest,
+    HttpResponse,
+    RequestLimits,
+    RequestRefusal,
+)
 from tools.controlplane.pki import Authority
 from tools.controlplane.processes import free_port
 

@@ -9,7 +9,7 @@ import aiohttp
 import pytest
 
 from karmada_pyscheduler.http_server import listener
-from karmada_pyscheduler.http_server.server import Server
+from karmada_pyscheduler.http_server.read_only_server import Server
 from tools.controlplane.processes import free_port
 
 

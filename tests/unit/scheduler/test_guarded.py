@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.scheduler.guarded import GuardedBindings
+from karmada_pyscheduler.scheduler.unplaced import GuardedBindings
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework import EvictionTask, GuardAnswer, Result
 from tests import manifests

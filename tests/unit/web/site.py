@@ -24,9 +24,13 @@ from karmada_advisor.web.reading import Reader
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.viewer import NOBODY, Viewer
 from karmada_pyscheduler.client.connection import ApiConnection
-from karmada_pyscheduler.http_server.messages import AnsweredRequest
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
-from karmada_pyscheduler.http_server.request_guard import Access, RequestLimits, RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import (
+    Access,
+    AnsweredRequest,
+    RequestLimits,
+    RequestRefusal,
+)
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder
 from tests.unit.estimator.fault_server import free_port
 from tests.unit.explain.fleet import billing, checkout, fleet

@@ -13,8 +13,7 @@ import pytest
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.web.access import AuditLog, audited
-from karmada_pyscheduler.http_server.messages import AnsweredRequest
-from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import AnsweredRequest, RequestRefusal
 from karmada_pyscheduler.records import log_file
 from tests.unit.web.site import Site
 from tests.unit.web.test_viewer import DEVELOPER, bindings, clusters

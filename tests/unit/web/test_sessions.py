@@ -17,7 +17,7 @@ from karmada_advisor.web.handlers import local_path
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import LONGEST_TOKEN, SessionKeysError, Sessions, ended
 from karmada_pyscheduler.client.reviews import Reviews
-from karmada_pyscheduler.http_server.messages import AnsweredRequest
+from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_scheduler.api_error import ApiError
 from tests.unit.web.site import Answer, Site
 from tests.unit.web.test_authorization import AUDIENCE, Plane

@@ -17,8 +17,7 @@ from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.sessions import ended
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest
-from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, RequestRefusal
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 _ICON: Final = "/favicon.ico"

@@ -30,7 +30,7 @@ from karmada_advisor.web.state import BindingRow, PageState
 from karmada_advisor.web.viewer import LIST_QUOTAS, Viewer
 from karmada_advisor.whynot.answer import WhyNotQuestion
 from karmada_advisor.whynot.model import WhyNot
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 
 _UNREAD: Final = NamespaceQuotas(problem="quotas cannot be read at the moment")

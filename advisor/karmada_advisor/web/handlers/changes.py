@@ -23,7 +23,7 @@ from karmada_advisor.whatif.plan.model import Effect, Plan
 from karmada_advisor.whatif.survive.domains import kind_order
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossRemedy
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 
 _SHOWN_FIRST: Final = (
     Effect.STUCK,

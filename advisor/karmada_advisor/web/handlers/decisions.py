@@ -13,7 +13,7 @@ from karmada_advisor.web.handlers.responder import HandlerGroup, Routes
 from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.request_query import is_wanted
 from karmada_advisor.web.state import PageState
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest, HttpResponse
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, HttpResponse
 from karmada_scheduler.api.binding import BindingKey
 
 _STREAM_SECONDS: Final = 300

@@ -30,7 +30,7 @@ from karmada_advisor.web.state import PageState
 from karmada_advisor.web.viewer import MOST_NAMESPACES
 from karmada_advisor.whatif.survive.domains import CLUSTER
 from karmada_advisor.whynot.reverse import WhyNotCluster
-from karmada_pyscheduler.http_server.messages import Document, HttpRequest
+from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 from karmada_scheduler.structs import replace
 
 _OVERVIEW_NAMES: Final = 10

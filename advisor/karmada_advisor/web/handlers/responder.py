@@ -20,8 +20,13 @@ from karmada_advisor.web.scoped_fleet import SOURCE, ScopedFleets
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.viewer import EVERYBODY, LIST_CLUSTERS, NOBODY, Viewer
 from karmada_pyscheduler.client.reviews import ReviewUnavailableError
-from karmada_pyscheduler.http_server.messages import AsyncHandler, Document, HttpRequest, HttpResponse
-from karmada_pyscheduler.http_server.request_guard import RequestRefusal
+from karmada_pyscheduler.http_server.request_guard import (
+    AsyncHandler,
+    Document,
+    HttpRequest,
+    HttpResponse,
+    RequestRefusal,
+)
 from karmada_scheduler.structs import Struct, replace
 
 SIGN_IN: Final = "/sign-in"
