@@ -222,7 +222,7 @@ def _names(found: ExplanationSummary) -> str:
 
 # Only what is printed is imported.
 def _markdown(explanation: Explanation, style: Style) -> str:
-    from karmada_advisor.views.markdown import fitting, markdown
+    from karmada_advisor.views.markup import fitting, markdown
 
     if style.unfolded:
         return markdown(explanation_document(explanation, 0, unfolded=True))
@@ -230,7 +230,7 @@ def _markdown(explanation: Explanation, style: Style) -> str:
 
 
 def _html(explanation: Explanation, style: Style) -> str:
-    from karmada_advisor.views.html import html
+    from karmada_advisor.views.markup import html
 
     return html(explanation_document(explanation, _HTML_ROWS, unfolded=style.unfolded))
 

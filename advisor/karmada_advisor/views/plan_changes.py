@@ -7,7 +7,7 @@ from typing import Final
 
 from karmada_advisor.views.document import Line, TextBlock
 from karmada_advisor.views.text import Style, printable
-from karmada_advisor.whatif.plan.change_model import ChangeShown, FieldChange, value_text
+from karmada_advisor.whatif.plan.objects import ChangeShown, FieldChange, value_text
 
 LONGEST: Final = 120
 """Characters of a value that are shown."""

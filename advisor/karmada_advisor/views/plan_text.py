@@ -8,7 +8,7 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.views import plan_words as words
 from karmada_advisor.views.document import Details, Line, Section, Table, TextBlock, document_of
-from karmada_advisor.views.markdown import fitting
+from karmada_advisor.views.markup import fitting
 from karmada_advisor.views.plan_changes import change_lines
 from karmada_advisor.views.state import placed
 from karmada_advisor.views.text import Style, of_document, text

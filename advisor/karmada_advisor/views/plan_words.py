@@ -10,7 +10,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.model import Target
 from karmada_advisor.whatif.plan import model
 from karmada_advisor.whatif.plan.capacity_model import Capacity, Demand
-from karmada_advisor.whatif.plan.change_model import ChangeShown
+from karmada_advisor.whatif.plan.objects import ChangeShown
 
 _GI: Final = 2**30
 _MI: Final = 2**20

@@ -13,8 +13,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.views import document
 from karmada_advisor.views import survive_text as texts
 from karmada_advisor.views import survive_words as words
-from karmada_advisor.views.html import html, html_of
-from karmada_advisor.views.markdown import fitting
+from karmada_advisor.views.markup import fitting, html, html_of
 from karmada_advisor.views.text import Style, lines, of_document
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.model import BindingLoss, DomainLoss, SurvivalReport

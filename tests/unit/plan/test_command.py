@@ -14,7 +14,7 @@ import yaml
 from karmada_advisor.cli.flags.plan import DEFAULT_FAIL_ON, FAIL_ON
 from karmada_advisor.cli.plan import status_of
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
-from karmada_advisor.views.markdown import MAX_CHARACTERS
+from karmada_advisor.views.markup import MAX_CHARACTERS
 from karmada_advisor.views.plan_text import plan_markdown, plan_text
 from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.plan.model import CLASSES, Plan

@@ -10,8 +10,7 @@ import pytest
 
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.explanation_text import explanation_document, explanation_text
-from karmada_advisor.views.html import html
-from karmada_advisor.views.markdown import MAX_CHARACTERS, escaped, fitting
+from karmada_advisor.views.markup import MAX_CHARACTERS, escaped, fitting, html
 from karmada_advisor.views.text import Style, printable
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import explained

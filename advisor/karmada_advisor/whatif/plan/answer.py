@@ -20,7 +20,6 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.quota import Quota, read_quota
 from karmada_advisor.state.stored import text_of, value_at
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.derive import changed_kinds, selected_kinds
 from karmada_advisor.whatif.plan.fleet_rules import (
     as_manifests,
@@ -31,7 +30,7 @@ from karmada_advisor.whatif.plan.fleet_rules import (
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.model import Plan
-from karmada_advisor.whatif.plan.objects import PlanObjects, template_key
+from karmada_advisor.whatif.plan.objects import ChangeShown, PlanObjects, template_key
 from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.api.manifest import ManifestError

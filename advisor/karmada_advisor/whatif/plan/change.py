@@ -12,11 +12,11 @@ from typing import Any, Final
 from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.stored import part, text_of
-from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
 from karmada_advisor.whatif.plan.differences import changed_fields
 from karmada_advisor.whatif.plan.objects import (
     ChangeError,
+    ChangeShown,
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,

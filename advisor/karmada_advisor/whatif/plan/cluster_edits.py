@@ -9,8 +9,13 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.copies import required_on
 from karmada_advisor.state.stored import integer_at, mappings, part, value_at
-from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
-from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, next_generation
+from karmada_advisor.whatif.plan.objects import (
+    ChangedObjects,
+    ChangeError,
+    ChangeShown,
+    Manifest,
+    next_generation,
+)
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError

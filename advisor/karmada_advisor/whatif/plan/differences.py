@@ -6,8 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.state.stored import part, text_of
-from karmada_advisor.whatif.plan.change_model import FieldChange
-from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.plan.objects import FieldChange, Manifest
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
 

@@ -10,9 +10,8 @@ from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
-from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, PlanObjects
+from karmada_advisor.whatif.plan.objects import ChangeError, ChangeShown, Manifest, PlanObjects
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError

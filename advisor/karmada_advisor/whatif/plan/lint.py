@@ -1,4 +1,4 @@
-"""What is suspicious about a change: fields that Karmada does not know, selectors, schedulers, and names of deleted clusters.
+"""What is suspicious about a change: fields, selectors, schedulers, override policies, and names of deleted clusters.
 
 Only policies that the change creates or edits are looked at, and those that name a cluster which it deletes: what was wrong
 before is not the change's fault.
@@ -15,12 +15,12 @@ from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
 from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import part, policy_key, text_of
+from karmada_advisor.state.stored import mapping, mappings, part, policy_key, text_of
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
 from karmada_advisor.whatif.plan.inputs import PlanInputs
-from karmada_advisor.whatif.plan.lint_overrides import lint_overrides
 from karmada_advisor.whatif.plan.lint_placement import (
     did_you_mean,
+    lint_affinity,
     lint_names,
     lint_placement,
     named_clusters,
@@ -29,6 +29,7 @@ from karmada_advisor.whatif.plan.lint_selectors import Templates
 from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_advisor.whatif.plan.what_if import WhatIf
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.names import FleetValues, nearest
 from karmada_scheduler.api.policy import PolicyKey
@@ -176,3 +177,38 @@ def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
     near = nearest(str(value).capitalize(), taken)
     text = f"it is {value}, and the API server takes {', '.join(taken)} only"
     yield PlanWarning("ValueUnknown", name, path, text, near)
+
+
+_REPLICAS: Final = ("/spec/replicas", "/spec/parallelism")
+
+
+def lint_overrides(
+    manifest: Manifest, templates: Templates, known: FleetValues, bindings: Mapping[BindingKey, Binding]
+) -> Iterator[PlanWarning]:
+    """Yield what is wrong with an override policy.
+
+    Args:
+        manifest: An OverridePolicy or ClusterOverridePolicy.
+        templates: Those after the change.
+        known: What clusters have.
+        bindings: Those after the change.
+    """
+    key, spec = policy_key(manifest), part(manifest, "spec")
+    name = f"{key.kind}/{key}"
+    selecting = {"resourceSelectors": spec.get("resourceSelectors")}
+    policy = read_policy({**manifest, "kind": key.kind.replace("Override", "Propagation"), "spec": selecting})
+    yield from templates.lint_selectors(name, policy, [])
+    divided = sorted(
+        str(template)
+        for template in templates.selected(policy)
+        if (found := bindings.get(template.binding)) is not None
+        and found.spec.placement is not None
+        and not found.spec.placement.is_duplicated
+    )
+    for index, rule in enumerate(mappings(spec.get("overrideRules"))):
+        path = f"spec.overrideRules[{index}]"
+        yield from lint_affinity(name, f"{path}.targetCluster", mapping(rule.get("targetCluster")), known)
+        for number, each in enumerate(mappings(part(rule, "overriders").get("plaintext"))):
+            if divided and text_of(each, "path") in _REPLICAS:
+                text = f"it changes the replicas of {', '.join(divided)}, which the scheduler divides"
+                yield PlanWarning("ReplicasOverridden", name, f"{path}.overriders.plaintext[{number}]", text)

@@ -11,7 +11,7 @@ from enum import Enum
 from karmada_advisor.explain.model import Cause, PolicyRef, Provenance
 from karmada_advisor.state.model import BindingEntry, Target
 from karmada_advisor.whatif.plan.capacity_model import Capacity, ClusterLoad
-from karmada_advisor.whatif.plan.change_model import ChangeShown
+from karmada_advisor.whatif.plan.objects import ChangeShown
 from karmada_scheduler.structs import Struct
 
 

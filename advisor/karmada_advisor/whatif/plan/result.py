@@ -13,7 +13,6 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.state.model import Target
 from karmada_advisor.whatif.plan import deletions, failures
 from karmada_advisor.whatif.plan.capacity_model import Capacity
-from karmada_advisor.whatif.plan.change_model import ChangeShown
 from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.effects import Comparison, Shift, cannot_start, out_of_service, targets
@@ -36,7 +35,7 @@ from karmada_advisor.whatif.plan.model import (
     Totals,
 )
 from karmada_advisor.whatif.plan.notes import notes
-from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
+from karmada_advisor.whatif.plan.objects import ChangeError, ChangeShown, PlanObjects
 from karmada_advisor.whatif.plan.what_if import AT_ONCE, WhatIf
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun

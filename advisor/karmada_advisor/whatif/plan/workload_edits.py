@@ -9,9 +9,10 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.names import nearest_hint, unknown
 from karmada_advisor.state.stored import mappings, part, text_of, value_at
-from karmada_advisor.whatif.plan.change_model import ChangedObjects, ChangeShown
 from karmada_advisor.whatif.plan.objects import (
+    ChangedObjects,
     ChangeError,
+    ChangeShown,
     Manifest,
     UnversionedTemplateKey,
     group_of,
