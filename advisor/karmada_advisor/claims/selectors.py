@@ -10,7 +10,7 @@ from typing import Annotated, NamedTuple
 
 from karmada_advisor.claims.template import Template
 from karmada_scheduler.api.matching import LabelSelector
-from karmada_scheduler.api.object_fields import ApiField
+from karmada_scheduler.api.object_fields import ALWAYS, ApiField
 
 
 class Match(IntEnum):
@@ -33,8 +33,8 @@ class Selector(NamedTuple):
         labels: None for any labels.
     """
 
-    api_version: str
-    kind: str
+    api_version: Annotated[str, ALWAYS]
+    kind: Annotated[str, ALWAYS]
     namespace: str
     name: str
     labels: Annotated[LabelSelector | None, ApiField(key="labelSelector")]

@@ -11,159 +11,78 @@ pkg/webhook/propagationpolicy/mutating.go, pkg/webhook/clusterpropagationpolicy/
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from enum import Enum
-from typing import Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
+from karmada_advisor.claims.selectors import Selector
 from karmada_scheduler.api.binding_spec import DEFAULT_SCHEDULER_NAME
-from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_optional_mapping
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.api.manifest import Manifest, read_mapping
+from karmada_scheduler.api.object_fields import ALWAYS, object_fields, read_object
+from karmada_scheduler.api.placement import DIVIDED, WEIGHTED, Placement
 
 
-class Scalar(Enum):
-    """When a field of text, a number, a truth value, or a list or map of texts is written."""
-
-    NOT_ZERO = "unless it is zero or empty"
-    NOT_NULL = "unless it is null"
-    ALWAYS = "always; null is the empty text"
+class _StateRule(NamedTuple):
+    alias_label_name: Annotated[str, ALWAYS]
+    json_path: Annotated[str, ALWAYS]
 
 
-class Object(Struct, frozen=True):
-    """An object; an absent one is written as an empty one if it is ``required``."""
-
-    fields: Fields
-    required: bool = False
+class _StatePreservation(NamedTuple):
+    rules: tuple[_StateRule, ...]
 
 
-class ClaimObjects(Struct, frozen=True):
-    """A list of objects; an empty one is left out."""
-
-    fields: Fields
+class _DecisionConditions(NamedTuple):
+    toleration_seconds: int | None
 
 
-Fields = Mapping[str, Scalar | Object | ClaimObjects]
-
-_REQUIREMENT: Final[Fields] = {"key": Scalar.ALWAYS, "operator": Scalar.ALWAYS, "values": Scalar.NOT_ZERO}
-_LABEL_SELECTOR: Final[Fields] = {
-    "matchLabels": Scalar.NOT_ZERO,
-    "matchExpressions": ClaimObjects(_REQUIREMENT),
-}
-_AFFINITY: Final[Fields] = {
-    "labelSelector": Object(_LABEL_SELECTOR),
-    "fieldSelector": Object({"matchExpressions": ClaimObjects(_REQUIREMENT)}),
-    "clusterNames": Scalar.NOT_ZERO,
-    "exclude": Scalar.NOT_ZERO,
-}
-_NAMED_AFFINITY: Final[Fields] = {"affinityName": Scalar.ALWAYS, **_AFFINITY}
-_TOLERATION: Final[Fields] = {
-    "key": Scalar.NOT_ZERO,
-    "operator": Scalar.NOT_ZERO,
-    "value": Scalar.NOT_ZERO,
-    "effect": Scalar.NOT_ZERO,
-    "tolerationSeconds": Scalar.NOT_NULL,
-}
-_WEIGHTS: Final[Fields] = {
-    "staticWeightList": ClaimObjects(
-        {"targetCluster": Object(_AFFINITY, required=True), "weight": Scalar.ALWAYS}
-    ),
-    "dynamicWeight": Scalar.NOT_ZERO,
-}
-_GROUP: Final = Object({"groupByLabelKey": Scalar.ALWAYS})
-PLACEMENT: Final[Fields] = {
-    "clusterAffinity": Object(_AFFINITY),
-    "clusterAffinities": ClaimObjects(
-        {**_NAMED_AFFINITY, "overflowAffinities": ClaimObjects(_NAMED_AFFINITY)}
-    ),
-    "clusterTolerations": ClaimObjects(_TOLERATION),
-    "spreadConstraints": ClaimObjects(
-        {
-            "spreadByField": Scalar.NOT_ZERO,
-            "spreadByLabel": Scalar.NOT_ZERO,
-            "maxGroups": Scalar.NOT_ZERO,
-            "minGroups": Scalar.NOT_ZERO,
-        }
-    ),
-    "replicaScheduling": Object(
-        {
-            "replicaSchedulingType": Scalar.NOT_ZERO,
-            "replicaDivisionPreference": Scalar.NOT_ZERO,
-            "weightPreference": Object(_WEIGHTS),
-        }
-    ),
-    "workloadAffinity": Object({"affinity": _GROUP, "antiAffinity": _GROUP}),
-}
-_STATE: Final = Object({"rules": ClaimObjects({"aliasLabelName": Scalar.ALWAYS, "jsonPath": Scalar.ALWAYS})})
-FAILOVER: Final[Fields] = {
-    "application": Object(
-        {
-            "decisionConditions": Object({"tolerationSeconds": Scalar.NOT_NULL}, required=True),
-            "purgeMode": Scalar.NOT_ZERO,
-            "gracePeriodSeconds": Scalar.NOT_NULL,
-            "statePreservation": _STATE,
-        }
-    ),
-    "cluster": Object({"purgeMode": Scalar.NOT_ZERO, "statePreservation": _STATE}),
-}
-SUSPENSION: Final[Fields] = {
-    "dispatching": Scalar.NOT_NULL,
-    "dispatchingOnClusters": Object({"clusterNames": Scalar.NOT_ZERO}),
-}
-SELECTOR: Final[Fields] = {
-    "apiVersion": Scalar.ALWAYS,
-    "kind": Scalar.ALWAYS,
-    "namespace": Scalar.NOT_ZERO,
-    "name": Scalar.NOT_ZERO,
-    "labelSelector": Object(_LABEL_SELECTOR),
-}
-SPEC: Final[Fields] = {
-    "resourceSelectors": ClaimObjects(SELECTOR),
-    "association": Scalar.NOT_ZERO,
-    "propagateDeps": Scalar.NOT_ZERO,
-    "placement": Object(PLACEMENT, required=True),
-    "priority": Scalar.NOT_NULL,
-    "preemption": Scalar.NOT_ZERO,
-    "dependentOverrides": Scalar.NOT_ZERO,
-    "schedulerName": Scalar.NOT_ZERO,
-    "failover": Object(FAILOVER),
-    "conflictResolution": Scalar.NOT_ZERO,
-    "activationPreference": Scalar.NOT_ZERO,
-    "suspension": Object(SUSPENSION),
-    "preserveResourcesOnDeletion": Scalar.NOT_NULL,
-    "schedulePriority": Object({"priorityClassSource": Scalar.ALWAYS, "priorityClassName": Scalar.ALWAYS}),
-}
-"""``spec`` of a PropagationPolicy or ClusterPropagationPolicy."""
+class _ApplicationFailover(NamedTuple):
+    decision_conditions: _DecisionConditions
+    purge_mode: str
+    grace_period_seconds: int | None
+    state_preservation: _StatePreservation | None
 
 
-def written(value: Manifest, fields: Fields, path: str) -> dict[str, Any]:
-    """Return an object as Go writes it after reading it.
-
-    Args:
-        value: The object.
-        fields: Its type.
-        path: Where it is, for errors.
-
-    Raises:
-        ManifestError: An object or a list has another type.
-    """
-    result: dict[str, Any] = {}
-    for name, shape in fields.items():
-        found = value.get(name)
-        if isinstance(shape, Scalar):
-            if shape is Scalar.ALWAYS:
-                result[name] = "" if found is None else found
-            elif found or (found is not None and shape is Scalar.NOT_NULL):
-                result[name] = found
-        elif isinstance(shape, ClaimObjects):
-            if items := read_mappings(value, name, path):
-                result[name] = [written(each, shape.fields, f"{path}.{name}[]") for each in items]
-        else:
-            inner = read_optional_mapping(value, name, path)
-            if inner is not None or shape.required:
-                result[name] = written(inner or {}, shape.fields, f"{path}.{name}")
-    return result
+class _ClusterFailover(NamedTuple):
+    purge_mode: str
+    state_preservation: _StatePreservation | None
 
 
-DIVIDED: Final = "Divided"
+class _Failover(NamedTuple):
+    application: _ApplicationFailover | None
+    cluster: _ClusterFailover | None
+
+
+class _SuspendedClusters(NamedTuple):
+    cluster_names: tuple[str, ...]
+
+
+class _Suspension(NamedTuple):
+    dispatching: bool | None
+    dispatching_on_clusters: _SuspendedClusters | None
+
+
+class _SchedulePriority(NamedTuple):
+    priority_class_source: Annotated[str, ALWAYS]
+    priority_class_name: Annotated[str, ALWAYS]
+
+
+class PolicySpec(NamedTuple):
+    """``spec`` of a PropagationPolicy or ClusterPropagationPolicy."""
+
+    resource_selectors: tuple[Selector, ...]
+    association: bool
+    propagate_deps: bool
+    placement: Placement
+    priority: int | None
+    preemption: str
+    dependent_overrides: tuple[str, ...]
+    scheduler_name: str
+    failover: _Failover | None
+    conflict_resolution: str
+    activation_preference: str
+    suspension: _Suspension | None
+    preserve_resources_on_deletion: bool | None
+    schedule_priority: _SchedulePriority | None
+
+
 _GRACEFUL: Final = frozenset({"Gracefully", "Graciously"})
 _GRACE_PERIOD_SECONDS: Final = 600
 _TOLERATION_SECONDS: Final = 300
@@ -182,7 +101,7 @@ def stored_spec(spec: Manifest, *, namespace: str) -> dict[str, Any]:
     Raises:
         ManifestError: A field has another type.
     """
-    stored = written(spec, SPEC, "spec")
+    stored: dict[str, Any] = object_fields(read_object(PolicySpec, spec, "spec"))
     stored.setdefault("priority", 0)
     stored.setdefault("preemption", "Never")
     stored.setdefault("schedulerName", DEFAULT_SCHEDULER_NAME)
@@ -206,7 +125,7 @@ def _complete_placement(placement: dict[str, Any]) -> None:
     if division is not None:
         division.setdefault("replicaSchedulingType", DIVIDED)
         if division["replicaSchedulingType"] == DIVIDED:
-            division.setdefault("replicaDivisionPreference", "Weighted")
+            division.setdefault("replicaDivisionPreference", WEIGHTED)
 
 
 def _complete_failover(failover: Manifest) -> None:

@@ -6,7 +6,7 @@ with Go's ``omitempty``; a field whose type allows None is written unless it is 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import NoneType
 from typing import Annotated, Any, Final, NamedTuple, TypeVar, get_args, get_origin, get_type_hints
@@ -53,11 +53,14 @@ INLINE: Final = ApiField(inline=True)
 
 
 class _TypedField(NamedTuple):
+    """A field; ``inner`` is the type of its value, or of those in its list."""
+
     name: str
     key: str
     read: FieldReader
     is_optional: bool
     about: ApiField
+    inner: Any
 
 
 def read_object(type_: Callable[..., T], manifest: Manifest, path: str) -> T:
@@ -99,7 +102,7 @@ def object_fields(value: Any) -> dict[str, object]:
 
 
 def _plain(value: Any) -> object:
-    if isinstance(value, Struct) or hasattr(type(value), "_fields"):
+    if _is_object(type(value)):
         return object_fields(value)
     if not isinstance(value, tuple):
         return value
@@ -112,16 +115,36 @@ def camel(name: str) -> str:
     return first + "".join(each.capitalize() for each in rest)
 
 
+Keys = Mapping[str, "Keys"]
+"""The keys of an object, each with those of the objects that are its value; none for another value."""
+
+
+@cache
+def keys_of(type_: Any) -> Keys:
+    """Return the keys that an object of a type may have, in the order of its fields."""
+    found: dict[str, Keys] = {}
+    for each in _fields_of(type_):
+        if each.about.inline:
+            found |= keys_of(each.inner)
+        elif not each.about.presence_of:
+            within: Keys = {each.about.within: {}} if each.about.within else {}
+            found[each.key] = keys_of(each.inner) if _is_object(each.inner) else within
+    return found
+
+
+def _is_object(type_: Any) -> bool:
+    return isinstance(type_, type) and (issubclass(type_, Struct) or hasattr(type_, "_fields"))
+
+
 @cache
 def _fields_of(type_: Any) -> tuple[_TypedField, ...]:
     found = []
     for name, annotated in get_type_hints(type_, include_extras=True).items():
         hint, about = get_args(annotated) if get_origin(annotated) is Annotated else (annotated, ApiField())
-        found.append(
-            _TypedField(
-                name, about.key or camel(name), _reader(hint, about), NoneType in get_args(hint), about
-            )
-        )
+        inner = get_args(hint)[0] if get_args(hint) else hint
+        is_optional = NoneType in get_args(hint)
+        key = about.key or camel(name)
+        found.append(_TypedField(name, key, _reader(hint, about), is_optional, about, inner))
     return tuple(found)
 
 

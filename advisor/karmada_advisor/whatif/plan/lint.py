@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
-from karmada_advisor.claims.shapes import SPEC, ClaimObjects, Fields, Object
+from karmada_advisor.claims.shapes import PolicySpec
 from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
@@ -32,6 +32,7 @@ from karmada_advisor.whatif.plan.what_if import WhatIf
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.names import FleetValues, nearest
+from karmada_scheduler.api.object_fields import Keys, keys_of
 from karmada_scheduler.api.policy import PolicyKey
 
 
@@ -77,7 +78,7 @@ def lint_written(manifest: Manifest) -> Iterator[PlanWarning]:
             "ApiVersionUnknown", name, "apiVersion", f"it is {version}, and Karmada serves {_API_VERSION}"
         )
     yield from _unknown(name, "", manifest, _TOP)
-    yield from _of_shape(name, "spec", part(manifest, "spec"), SPEC)
+    yield from _of_shape(name, "spec", part(manifest, "spec"), _SPEC)
 
 
 def lint_clusters(policy: ClaimingPolicy, known: FleetValues) -> Iterator[PlanWarning]:
@@ -144,30 +145,28 @@ def _unknown(name: str, path: str, value: Manifest, fields: Iterable[str]) -> It
             yield PlanWarning("FieldUnknown", name, where, text, near)
 
 
-def _paths(path: str, fields: Fields) -> Iterator[str]:
+def _paths(path: str, fields: Keys) -> Iterator[str]:
     """Yield the paths of all fields of a policy; those of the objects of a list without their places."""
-    for field, shape in fields.items():
+    for field, inner in fields.items():
         yield f"{path}.{field}"
-        if isinstance(shape, Object | ClaimObjects):
-            yield from _paths(f"{path}.{field}", shape.fields)
+        yield from _paths(f"{path}.{field}", inner)
 
 
-_PATHS: Final = tuple(_paths("spec", SPEC))
+_SPEC: Final = keys_of(PolicySpec)
+_PATHS: Final = tuple(_paths("spec", _SPEC))
 
 
-def _of_shape(name: str, path: str, value: Manifest, fields: Fields) -> Iterator[PlanWarning]:
+def _of_shape(name: str, path: str, value: Manifest, fields: Keys) -> Iterator[PlanWarning]:
     yield from _unknown(name, path, value, fields)
-    for field, shape in fields.items():
-        found, inner = value.get(field), f"{path}.{field}"
-        if isinstance(shape, Object):
-            if isinstance(found, Mapping):
-                yield from _of_shape(name, inner, found, shape.fields)
-        elif isinstance(shape, ClaimObjects):
-            for index, each in enumerate(found if isinstance(found, list) else ()):
-                if isinstance(each, Mapping):
-                    yield from _of_shape(name, f"{inner}[{index}]", each, shape.fields)
-        else:
-            yield from _value(name, inner, found)
+    for field, inner in fields.items():
+        found, place = value.get(field), f"{path}.{field}"
+        if not inner:
+            yield from _value(name, place, found)
+        elif isinstance(found, Mapping):
+            yield from _of_shape(name, place, found, inner)
+        for index, each in enumerate(found if inner and isinstance(found, list) else ()):
+            if isinstance(each, Mapping):
+                yield from _of_shape(name, f"{place}[{index}]", each, inner)
 
 
 def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
