@@ -11,21 +11,11 @@ from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.claims.selectors import Match, Selector
-from karmada_advisor.claims.shapes import stored_spec
+from karmada_advisor.claims.shapes import PolicySpec, stored_spec
 from karmada_advisor.claims.template import Claim, Template
-from karmada_scheduler.api.manifest import (
-    Manifest,
-    ManifestError,
-    read_boolean,
-    read_integer,
-    read_mapping,
-    read_optional_mapping,
-    read_required_text,
-    read_text,
-    read_text_map,
-)
-from karmada_scheduler.api.object_fields import read_objects
-from karmada_scheduler.api.policy import ID_LABELS, PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.api.manifest import Manifest, ManifestError, read_boolean, read_mapping
+from karmada_scheduler.api.object_fields import read_object
+from karmada_scheduler.api.policy import PROPAGATION_POLICY, Policy, PolicyKey
 from karmada_scheduler.structs import Struct
 
 LAZY: Final = "Lazy"
@@ -148,26 +138,23 @@ def read_policy(manifest: Manifest) -> ClaimingPolicy:
     Raises:
         ManifestError: A field is missing or of the wrong type.
     """
-    kind = manifest.get("kind")
-    if not isinstance(kind, str) or kind not in ID_LABELS:
-        raise ManifestError("kind", f"expected {' or '.join(ID_LABELS)}, got {kind!r}")
-    metadata = read_mapping(manifest, "metadata", "")
-    namespace = read_text(metadata, "namespace", "metadata") if kind == PROPAGATION_POLICY else ""
-    if kind == PROPAGATION_POLICY and not namespace:
+    policy = Policy.from_manifest(manifest)
+    key = policy.key
+    if key.kind == PROPAGATION_POLICY and not key.namespace:
         raise ManifestError("metadata.namespace", "is missing")
-    spec = stored_spec(read_mapping(manifest, "spec", ""), namespace=namespace)
-    priority = read_optional_mapping(spec, "schedulePriority", "spec") or {}
+    stored = stored_spec(read_mapping(manifest, "spec", ""), namespace=key.namespace)
+    spec = read_object(PolicySpec, stored, "spec")
     return ClaimingPolicy(
-        key=PolicyKey(kind, namespace, read_required_text(metadata, "name", "metadata")),
-        permanent_id=read_text_map(metadata, "labels", "metadata").get(ID_LABELS[kind], ""),
-        selectors=read_objects(Selector, spec, "resourceSelectors", "spec"),
-        priority=read_integer(spec, "priority", "spec", bits=32),
-        preempts=read_text(spec, "preemption", "spec") == ALWAYS,
-        is_lazy=read_text(spec, "activationPreference", "spec") == LAZY,
-        scheduler_name=read_text(spec, "schedulerName", "spec"),
-        priority_class=read_text(priority, "priorityClassName", "spec.schedulePriority"),
-        deleting=metadata.get("deletionTimestamp") is not None,
-        spec=spec,
+        key=key,
+        permanent_id=policy.permanent_id,
+        selectors=spec.resource_selectors,
+        priority=spec.priority or 0,
+        preempts=spec.preemption == ALWAYS,
+        is_lazy=spec.activation_preference == LAZY,
+        scheduler_name=spec.scheduler_name,
+        priority_class="" if spec.schedule_priority is None else spec.schedule_priority.priority_class_name,
+        deleting=read_mapping(manifest, "metadata", "").get("deletionTimestamp") is not None,
+        spec=stored,
     )
 
 

@@ -229,12 +229,7 @@ def read_template(manifest: Manifest, *, metadata_only: bool = False) -> Templat
     """
     metadata = read_mapping(manifest, "metadata", "")
     return Template(
-        key=TemplateKey(
-            read_required_text(manifest, "apiVersion", ""),
-            read_required_text(manifest, "kind", ""),
-            read_text(metadata, "namespace", "metadata"),
-            read_required_text(metadata, "name", "metadata"),
-        ),
+        key=_key(manifest, "", metadata, "metadata"),
         labels=read_text_map(metadata, "labels", "metadata"),
         claim=read_claim(metadata),
         manifest=None if metadata_only else manifest,
@@ -242,6 +237,16 @@ def read_template(manifest: Manifest, *, metadata_only: bool = False) -> Templat
         resource_version=read_text(metadata, "resourceVersion", "metadata"),
         managed_by=read_text_map(metadata, "labels", "metadata").get(CLAIMED_BY_LABEL, ""),
         deleting=metadata.get("deletionTimestamp") is not None,
+    )
+
+
+def _key(typed: Manifest, typed_path: str, named: Manifest, named_path: str) -> TemplateKey:
+    """Return the key of a template from the objects that have its type and its name."""
+    return TemplateKey(
+        read_required_text(typed, "apiVersion", typed_path),
+        read_required_text(typed, "kind", typed_path),
+        read_text(named, "namespace", named_path),
+        read_required_text(named, "name", named_path),
     )
 
 
@@ -255,12 +260,7 @@ def template_of(binding: Manifest) -> Template:
     resource = read_mapping(spec, "resource", "spec")
     metadata = read_mapping(binding, "metadata", "")
     return Template(
-        key=TemplateKey(
-            read_required_text(resource, "apiVersion", "spec.resource"),
-            read_required_text(resource, "kind", "spec.resource"),
-            read_text(resource, "namespace", "spec.resource"),
-            read_required_text(resource, "name", "spec.resource"),
-        ),
+        key=_key(resource, "spec.resource", resource, "spec.resource"),
         claim=read_claim(metadata),
         uid=read_text(resource, "uid", "spec.resource"),
         resource_version=read_text(resource, "resourceVersion", "spec.resource"),

@@ -19,7 +19,7 @@ from karmada_advisor.explain.overview import (
     grouped,
     summary_of,
 )
-from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.policies import template_named
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.templates import running_kinds, without_binding
 from karmada_advisor.explain.trace_trigger import at
@@ -111,7 +111,7 @@ class Overview(NamedTuple):
 
 def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
     """Return a template without a binding by its own kind, and why it has none."""
-    head = TemplateHead.named_by(template, template.labels)
+    head = template_named(template, template.labels)
     found = explain_unclaimed(
         head, fleet.policies or (), source=fleet.source, priority_classes=fleet.priority_classes
     )

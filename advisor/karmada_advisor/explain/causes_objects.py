@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
+from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.policies import Matching, TemplateHead, held_claim, matching
+from karmada_advisor.explain.policies import Matching, held_claim, matching, template_named
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.state.model import StateName
@@ -115,9 +116,9 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
             yield Cause("PolicyLazy", Stage.POLICY, {"policy": policy_name(policy)}, text)
 
 
-def template_of(situation: Situation) -> TemplateHead:
+def template_of(situation: Situation) -> Template:
     """Return the template of the binding."""
-    return TemplateHead.named_by(situation.inputs.binding.spec.resource, situation.inputs.template_labels)
+    return template_named(situation.inputs.binding.spec.resource, situation.inputs.template_labels)
 
 
 def claim_held(situation: Situation) -> Iterator[Cause]:

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
+from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.explain.policies import template_named
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.read import workload_reader
@@ -115,7 +116,7 @@ def explaining(
         yield using
 
 
-def unclaimed_template(fleet: Fleet) -> tuple[TemplateHead, Explanation] | None:
+def unclaimed_template(fleet: Fleet) -> tuple[Template, Explanation] | None:
     """Return the wanted workload and why it has no binding; None if it has one, or was not read.
 
     Raises:
@@ -124,7 +125,7 @@ def unclaimed_template(fleet: Fleet) -> tuple[TemplateHead, Explanation] | None:
     workload = fleet.unclaimed_template()
     if workload is None:
         return None
-    template = TemplateHead.named_by(workload, workload.labels)
+    template = template_named(workload, workload.labels)
     return template, explain_unclaimed(
         template,
         fleet.policies or (),

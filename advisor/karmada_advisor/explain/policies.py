@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
-from typing import Any, Final
+from typing import Final
 
-from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.template import is_skipped_namespace
+from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.template import Template, TemplateKey, read_template
 from karmada_advisor.explain.inputs import Manifest
-from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_advisor.state.stored import value_at
 from karmada_scheduler.api.binding import ObjectReference
-from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.object_fields import read_object
-from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.api.manifest import ManifestError, read_mapping
+from karmada_scheduler.api.object_fields import read_objects
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct, field
@@ -24,42 +23,9 @@ from karmada_scheduler.structs import Struct, field
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
 
-class TemplateHead(Struct, frozen=True):
-    """A resource template.
-
-    Attributes:
-        labels: None if they are not known; then no label selector matches.
-    """
-
-    api_version: str
-    kind: str
-    namespace: str
-    name: str
-    labels: Mapping[str, str] | None = None
-
-    @classmethod
-    def named_by(cls, found: Workload | ObjectReference, labels: Mapping[str, str] | None) -> TemplateHead:
-        """Return the template that a binding names, with its labels; None if they are not known."""
-        return cls(found.api_version, found.kind, found.namespace, found.name, labels)
-
-    @classmethod
-    def of(cls, template: Manifest) -> TemplateHead:
-        """Return what policies select by of a resource template."""
-        version, kind = (str(template.get(name) or "") for name in ("apiVersion", "kind"))
-        metadata = mapping(template.get("metadata"))
-        namespace, name = (str(metadata.get(each) or "") for each in ("namespace", "name"))
-        return cls(version, kind, namespace, name, mapping(metadata.get("labels")))
-
-    @property
-    def fields(self) -> Mapping[str, str]:
-        """What selectors ask for besides labels, by the name of the field."""
-        values = self.api_version, self.kind, self.namespace, self.name
-        return dict(zip(_FIELDS, values, strict=False))
-
-    @property
-    def is_reserved(self) -> bool:
-        """Whether its namespace is never propagated."""
-        return is_skipped_namespace(self.namespace)
+def template_named(found: Workload | ObjectReference, labels: Mapping[str, str] | None) -> Template:
+    """Return the template that a binding names, with its labels; None if they are not known."""
+    return Template(TemplateKey(found.api_version, found.kind, found.namespace, found.name), labels)
 
 
 class Matching(Struct, frozen=True):
@@ -80,7 +46,7 @@ class Matching(Struct, frozen=True):
         return policy_name(self.policy)
 
 
-def matching(policies: Iterable[Manifest], template: TemplateHead) -> list[Matching]:
+def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:
     """Return the policies that match a template, the one that claims it first if nothing holds it.
 
     Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
@@ -102,54 +68,41 @@ def _is_deleting(policy: Manifest) -> bool:
     return (policy.get("metadata") or {}).get("deletionTimestamp") is not None
 
 
-def match_of(policy: Manifest, template: TemplateHead) -> Match:
+def match_of(policy: Manifest, template: Template) -> Match:
     """Return how a policy matches: the best of its selectors."""
     if not _is_in_scope(policy, template):
         return Match.NONE
-    return max((_selector_match(each, template) for each in _selectors(policy)), default=Match.NONE)
+    return max((each.match(template) for each in selectors_of(policy)), default=Match.NONE)
 
 
-def _is_in_scope(policy: Manifest, template: TemplateHead) -> bool:
+def _is_in_scope(policy: Manifest, template: Template) -> bool:
     namespace = (policy.get("metadata") or {}).get("namespace")
-    return policy.get("kind") != PROPAGATION_POLICY or namespace == template.namespace
+    return policy.get("kind") != PROPAGATION_POLICY or namespace == template.key.namespace
 
 
-def _selectors(policy: Manifest) -> Sequence[Mapping[str, Any]]:
-    return mappings(value_at(policy, "spec", "resourceSelectors"))
+def selectors_of(policy: Manifest) -> Sequence[Selector]:
+    """Return the selectors of a policy; none of one that the API server would refuse."""
+    try:
+        return read_objects(Selector, read_mapping(policy, "spec", ""), "resourceSelectors", "spec")
+    except ManifestError:
+        return ()
 
 
-def _selector_match(selector: Mapping[str, Any], template: TemplateHead) -> Match:
-    if miss_of(selector, template):
-        return Match.NONE
-    if selector.get("name"):
-        return Match.NAME
-    return Match.ALL if selector.get("labelSelector") is None else Match.LABELS
-
-
-def miss_of(selector: Mapping[str, Any], template: TemplateHead) -> str:
+def miss_of(selector: Selector, template: Template) -> str:
     """Return the first field in which a selector differs from a template; "" if it matches."""
-    for name, value in template.fields.items():
-        asked = selector.get(name)
-        if name in {"namespace", "name"} and not asked:
-            continue
-        if asked != value:
-            return f"{name} is {asked}"
-    if selector.get("name") or selector.get("labelSelector") is None:
+    if selector.match(template) is not Match.NONE:
         return ""
+    for name, asked, value in zip(_FIELDS, selector, template.key, strict=False):
+        if asked != value and (asked or name in {"apiVersion", "kind"}):
+            return f"{name} is {asked}"
     if template.labels is None:
         return "labels are not known"
-    given = {"labelSelector": selector["labelSelector"]}
-    try:
-        labels = read_object(ClusterAffinity, given, "resourceSelectors").label_selector
-    except ManifestError as problem:
-        return str(problem)
-    if labels is not None and labels.matches(template.labels):
-        return ""
-    key = differing_label(selector, template.labels)
+    key = differing_label(selector, template)
     if not key:
         return "labelSelector does not match"
-    wanted = _match_labels(selector)[key]
-    return f"labelSelector wants {key}={wanted}, and it has {key}={template.labels[key]}"
+    return (
+        f"labelSelector wants {key}={_match_labels(selector)[key]}, and it has {key}={template.labels[key]}"
+    )
 
 
 def holder_of(policies: Iterable[Manifest], labels: Mapping[str, str] | None) -> Manifest | None:
@@ -158,7 +111,7 @@ def holder_of(policies: Iterable[Manifest], labels: Mapping[str, str] | None) ->
 
 
 def held_claim(
-    policies: Iterable[Manifest], labels: Mapping[str, str], template: TemplateHead
+    policies: Iterable[Manifest], labels: Mapping[str, str], template: Template
 ) -> tuple[Manifest, Matching] | None:
     """Return the policy that holds a template, and the one that comes first; None if these are not two policies.
 
@@ -175,7 +128,7 @@ def held_claim(
     return None if first is None or first.name == policy_name(holder) else (holder, first)
 
 
-def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> tuple[str, str] | None:
+def priority_class_of(policies: Sequence[Manifest], template: Template) -> tuple[str, str] | None:
     """Return the policy that claims a template, and the PriorityClass that it names; None if there is no such name.
 
     Source: karmada v1.18.2 pkg/detector/detector.go BuildResourceBinding. BuildClusterResourceBinding, for templates without
@@ -183,7 +136,7 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
     """
     held = held_claim(policies, template.labels or {}, template)
     first = next(iter(matching(policies, template)), None)
-    if not template.namespace or first is None:
+    if not template.key.namespace or first is None:
         return None
     policy = first.policy if held is None else held[0]
     name = value_at(policy, "spec", "schedulePriority", "priorityClassName")
@@ -192,7 +145,7 @@ def priority_class_of(policies: Sequence[Manifest], template: TemplateHead) -> t
 
 def names_priority_class(policies: Sequence[Manifest], template: Manifest) -> bool:
     """Return whether the policy that claims a template names a PriorityClass."""
-    return priority_class_of(policies, TemplateHead.of(template)) is not None
+    return priority_class_of(policies, read_template(template)) is not None
 
 
 class Miss(Struct, frozen=True):
@@ -200,12 +153,14 @@ class Miss(Struct, frozen=True):
 
     Attributes:
         policy: As it was read.
+        selector: The selector; None if the policy is of another namespace.
         index: The place of the selector in ``spec.resourceSelectors``; -1 if the policy is of another namespace.
         reason: The first field in which it differs, in words.
         closeness: Larger for a nearer one: fields that match, and the likeness of the one that does not.
     """
 
     policy: Manifest
+    selector: Selector | None
     index: int
     reason: str
     closeness: tuple[int, float] = (0, 0.0)
@@ -221,47 +176,46 @@ class Miss(Struct, frozen=True):
         return self.reason.partition(" ")[0] if self.index >= 0 else ""
 
 
-def misses(policies: Iterable[Manifest], template: TemplateHead) -> list[Miss]:
+def misses(policies: Iterable[Manifest], template: Template) -> list[Miss]:
     """Return why policies do not match a template, the nearest first."""
     tried = (_miss(policy, template) for policy in policies if not _is_deleting(policy))
     found = [miss for miss in tried if miss is not None]
     return sorted(found, key=lambda each: (*(-part for part in each.closeness), each.name))
 
 
-def _miss(policy: Manifest, template: TemplateHead) -> Miss | None:
+def _miss(policy: Manifest, template: Template) -> Miss | None:
     best: Miss | None = None
-    for index, selector in enumerate(_selectors(policy)):
+    for index, selector in enumerate(selectors_of(policy)):
         reason = miss_of(selector, template)
         if not reason:
             continue
-        miss = Miss(policy, index, reason, _closeness(selector, reason, template))
+        miss = Miss(policy, selector, index, reason, _closeness(selector, reason, template))
         if best is None or miss.closeness > best.closeness:
             best = miss
-    if best is not None and not _is_in_scope(policy, template):
-        if template.namespace:
-            return Miss(policy, -1, "is in another namespace", (-1, 0.0))
+    if best is None or _is_in_scope(policy, template):
+        return best
+    text = "is in another namespace"
+    if not template.key.namespace:
         text = "selects objects of its namespace only: a cluster-scoped one needs a ClusterPropagationPolicy"
-        return Miss(policy, -1, text, (-1, 0.0))
-    return best
+    return Miss(policy, None, -1, text, (-1, 0.0))
 
 
-def _closeness(selector: Mapping[str, Any], reason: str, template: TemplateHead) -> tuple[int, float]:
+def _closeness(selector: Selector, reason: str, template: Template) -> tuple[int, float]:
     matched = next((index for index, name in enumerate(_FIELDS) if reason.startswith(name)), -1)
-    wanted = template.fields
-    name = reason.partition(" ")[0]
-    if name in wanted:
-        return matched, SequenceMatcher(None, str(selector.get(name) or ""), wanted[name]).ratio()
+    if reason.partition(" ")[0] in _FIELDS:
+        return matched, SequenceMatcher(None, str(selector[matched]), template.key[matched]).ratio()
     asked, labels = _match_labels(selector), template.labels or {}
-    pairs = [(str(value), labels[key]) for key, value in asked.items() if key in labels]
+    pairs = [(value, labels[key]) for key, value in asked.items() if key in labels]
     alike = sum(SequenceMatcher(None, *pair).ratio() for pair in pairs)
     return matched, alike / len(asked) if asked else 0.0
 
 
-def _match_labels(selector: Mapping[str, Any]) -> Mapping[str, Any]:
-    return mapping(value_at(selector, "labelSelector", "matchLabels"))
+def _match_labels(selector: Selector) -> Mapping[str, str]:
+    return {} if selector.labels is None else dict(selector.labels.match_labels)
 
 
-def differing_label(selector: Mapping[str, Any], labels: Mapping[str, str] | None) -> str:
+def differing_label(selector: Selector, template: Template) -> str:
     """Return the key of the label whose value differs, if a selector asks for other labels in nothing else; "" otherwise."""
-    differing = [key for key, value in _match_labels(selector).items() if (labels or {}).get(key) != value]
-    return differing[0] if len(differing) == 1 and differing[0] in (labels or {}) else ""
+    labels = template.labels or {}
+    differing = [key for key, value in _match_labels(selector).items() if labels.get(key) != value]
+    return differing[0] if len(differing) == 1 and differing[0] in labels else ""

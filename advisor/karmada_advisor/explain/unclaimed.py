@@ -6,11 +6,11 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.template import Template, is_skipped_namespace
 from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import BindingHead, Cause, Explanation, Provenance, Stage, Tense
 from karmada_advisor.explain.policies import (
-    TemplateHead,
     holder_of,
     match_of,
     matching,
@@ -24,7 +24,7 @@ from karmada_scheduler.api.policy import claims, policy_name
 
 
 def explain_unclaimed(
-    template: TemplateHead,
+    template: Template,
     policies: Sequence[Manifest],
     *,
     source: str = "files",
@@ -44,10 +44,11 @@ def explain_unclaimed(
     holder = holder_of(policies, template.labels)
     missed = misses(policies, template)
     near, names = {miss.name: miss.reason for miss in missed}, [policy.name for policy in found]
-    evidence: dict[str, Any] = {"template": f"{template.api_version} {template.kind}", "nearest": near}
-    evidence |= {"matching": names, "reserved": template.is_reserved}
-    if template.is_reserved:
-        text = f"templates of the namespace {template.namespace} are never propagated"
+    key, is_reserved = template.key, is_skipped_namespace(template.key.namespace)
+    evidence: dict[str, Any] = {"template": f"{key.api_version} {key.kind}", "nearest": near}
+    evidence |= {"matching": names, "reserved": is_reserved}
+    if is_reserved:
+        text = f"templates of the namespace {key.namespace} are never propagated"
     elif holder is not None:
         text = f"{policy_name(holder)} claims it, and {_why_no_binding(holder, template)}"
     elif found:
@@ -58,15 +59,15 @@ def explain_unclaimed(
     else:
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
-    if not template.is_reserved:
+    if not is_reserved:
         cause = _without_priority_class(policies, template, priority_classes) or cause
-    head = BindingHead(template.kind, template.namespace, template.name, 0, 0, {})
+    head = BindingHead(key.kind, key.namespace, key.name, 0, 0, {})
     provenance = Provenance(Tense.RECOMPUTED, source)
     state = BindingState(StateName.NOT_CLAIMED, text=cause.text, reason="NotClaimed")
     return Explanation(head, state, provenance, causes=(cause, *reported_by(events)))
 
 
-def _why_no_binding(policy: Manifest, template: TemplateHead) -> str:
+def _why_no_binding(policy: Manifest, template: Template) -> str:
     """Return why a template has no binding although a policy matches or claims it."""
     if match_of(policy, template) is Match.NONE:
         return "no longer matches it: the claim stays until one of both is edited"
@@ -79,7 +80,7 @@ def _why_no_binding(policy: Manifest, template: TemplateHead) -> str:
 
 
 def _without_priority_class(
-    policies: Sequence[Manifest], template: TemplateHead, known: Collection[str] | None
+    policies: Sequence[Manifest], template: Template, known: Collection[str] | None
 ) -> Cause | None:
     """Return that the PriorityClass of a policy does not exist; None if it does, or if that is not known.
 

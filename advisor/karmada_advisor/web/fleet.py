@@ -146,10 +146,6 @@ class FleetOverview(Struct, frozen=True):
     states: tuple[StateCount, ...]
     problems: tuple[str, ...] = ()
 
-    def count(self, state: StateName) -> int:
-        """Return the number of bindings in a state."""
-        return next((each.count for each in self.states if each.state is state), 0)
-
 
 def fleet_of(state: PageState) -> FleetOverview:
     """Return the fleet."""
@@ -198,7 +194,7 @@ def _shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
         ready_reason="" if ready is None else ready.reason,
         problem=problem,
         message=message,
-        taints=tuple(_taint(each.key, each.value, each.effect) for each in cluster.taints),
+        taints=tuple(map(str, cluster.taints)),
         deleting=cluster.deleting,
         share=None if dominant is None else dominant.share,
         dominant="" if dominant is None else dominant.name,
@@ -206,10 +202,6 @@ def _shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
         replicas=0,
         bindings=0,
     )
-
-
-def _taint(key: str, value: str, effect: str) -> str:
-    return f"{key}={value}:{effect}" if value else f"{key}:{effect}"
 
 
 def _shares(cluster: Cluster) -> Iterable[ResourceShare]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.remedy_model import Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
@@ -73,7 +73,7 @@ def with_remedies(
 
 
 def with_claiming_remedies(
-    explanation: Explanation, template: TemplateHead, policies: Sequence[Mapping[str, Any]]
+    explanation: Explanation, template: Template, policies: Sequence[Mapping[str, Any]]
 ) -> Explanation:
     """Return the explanation of a template without a binding, with the edits after which a policy claims it."""
     found = claiming(policies, template)

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.template import Template, is_skipped_namespace
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import (
     Miss,
-    TemplateHead,
     differing_label,
     holder_of,
     match_of,
@@ -33,7 +33,7 @@ _NEAREST: Final = 2
 _LEAST_LIKENESS: Final = 0.5
 
 
-def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[shown.VerifiedRemedy]:
+def claiming(policies: Sequence[Manifest], template: Template) -> list[shown.VerifiedRemedy]:
     """Return edits of the nearest policies after which one matches the template, verified by the detector's rules.
 
     Where the binding is placed then is not known: it is made from the template, of which only the metadata are read.
@@ -43,7 +43,7 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[shown
         template: A template; nothing is proposed if a policy matches or claims it.
     """
     holder = holder_of(policies, template.labels)
-    if template.is_reserved or holder is not None or matching(policies, template):
+    if is_skipped_namespace(template.key.namespace) or holder is not None or matching(policies, template):
         return []
     near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
     proposed = [found for each in near for found in _corrected(each, template)]
@@ -61,7 +61,7 @@ def claiming(policies: Sequence[Manifest], template: TemplateHead) -> list[shown
 def answer_unclaimed(
     explanation: Explanation,
     policies: Sequence[Manifest],
-    template: TemplateHead,
+    template: Template,
     goal: shown.GoalShown,
     cluster: str,
 ) -> shown.WhyNot:
@@ -93,31 +93,30 @@ def answer_unclaimed(
     )
 
 
-def _corrected(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
+def _corrected(miss: Miss, template: Template) -> Iterator[Edit]:
     """Yield the selector with the value of the template in the one field that differs, if the two are alike."""
-    wanted = template.fields
-    if miss.closeness[1] < _LEAST_LIKENESS:
+    if miss.selector is None or miss.closeness[1] < _LEAST_LIKENESS:
         return
     if miss.field == "labelSelector":
-        yield from _corrected_label(miss, template)
+        yield from _corrected_label(miss, miss.selector, template)
+    wanted = dict(zip(("apiVersion", "kind", "namespace", "name"), template.key, strict=True))
     if miss.field not in wanted:
         return
-    asked = miss.policy["spec"]["resourceSelectors"][miss.index].get(miss.field)
+    asked = miss.selector[[*wanted].index(miss.field)]
     yield _selectors(miss).set(
         "correctSelector", (miss.index, miss.field), wanted[miss.field],
         f"select {miss.field} {wanted[miss.field]} instead of {asked} in {miss.name}",
-        caution=f"What the selector matches now is released, if there is a {template.kind} {asked}."
+        caution=f"What the selector matches now is released, if there is a {template.key.kind} {asked}."
         if miss.field == "name"
         else "",
     )  # fmt: skip
 
 
-def _corrected_label(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
+def _corrected_label(miss: Miss, selector: Selector, template: Template) -> Iterator[Edit]:
     """Yield the selector with the label of the template, if one value differs."""
-    selector = miss.policy["spec"]["resourceSelectors"][miss.index]
-    key, labels = differing_label(selector, template.labels), template.labels or {}
-    if key:
-        asked = selector["labelSelector"]["matchLabels"][key]
+    key, labels = differing_label(selector, template), template.labels or {}
+    if key and selector.labels is not None:
+        asked = dict(selector.labels.match_labels)[key]
         yield _selectors(miss).set(
             "correctSelector", (miss.index, "labelSelector", "matchLabels", key), labels[key],
             f"select {key}={labels[key]} instead of {key}={asked} in {miss.name}",
@@ -125,14 +124,15 @@ def _corrected_label(miss: Miss, template: TemplateHead) -> Iterator[Edit]:
         )  # fmt: skip
 
 
-def _added(miss: Miss, template: TemplateHead) -> Edit:
+def _added(miss: Miss, template: Template) -> Edit:
     """Return one more selector, of this template only."""
-    selector = {"apiVersion": template.api_version, "kind": template.kind, "name": template.name}
-    if template.namespace:
-        selector["namespace"] = template.namespace
+    key = template.key
+    selector = {"apiVersion": key.api_version, "kind": key.kind, "name": key.name}
+    if key.namespace:
+        selector["namespace"] = key.namespace
     return _selectors(miss).append(
         "addSelector", (), selector,
-        f"one more selector in {miss.name}: {template.kind} {template.name}",
+        f"one more selector in {miss.name}: {key.kind} {key.name}",
         caution=f"The template then gets the placement of {miss.name}.",
     )  # fmt: skip
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.claims.template import Template, TemplateKey
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import Cause
-from karmada_advisor.explain.policies import TemplateHead, matching
+from karmada_advisor.explain.policies import matching
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.model import StateName
@@ -17,7 +18,7 @@ from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.asking import causes, codes, inputs_of, primary
 
-WEB = TemplateHead("apps/v1", "Deployment", "shop", "web", {"app": "web"})
+WEB = Template(TemplateKey("apps/v1", "Deployment", "shop", "web"), {"app": "web"})
 DEPLOYMENTS = {"apiVersion": "apps/v1", "kind": "Deployment"}
 
 
@@ -124,7 +125,7 @@ def test_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
 
 def test_a_reserved_namespace_is_never_propagated() -> None:
     """karmada-io/karmada#5031"""
-    found = explain_unclaimed(replace(WEB, namespace="kube-system"), [])
+    found = explain_unclaimed(replace(WEB, key=WEB.key._replace(namespace="kube-system")), [])
 
     assert found.causes[0].evidence["reserved"] is True
     assert "never propagated" in found.state.text
@@ -178,8 +179,8 @@ def test_the_priority_class_is_that_of_the_policy_that_holds_the_template() -> N
 
 
 def test_a_cluster_scoped_template_needs_no_priority_class() -> None:
-    role = TemplateHead("rbac.authorization.k8s.io/v1", "ClusterRole", "", "web", {})
-    selector = {"apiVersion": role.api_version, "kind": role.kind}
+    role = Template(TemplateKey("rbac.authorization.k8s.io/v1", "ClusterRole", "", "web"), {})
+    selector = {"apiVersion": role.key.api_version, "kind": role.key.kind}
     policies = [policy("p", selector, namespace="", schedulePriority=PRIORITY)]
 
     assert codes(explain_unclaimed(role, policies, priority_classes=[]).causes) == ["NotClaimed"]
@@ -220,7 +221,7 @@ def test_a_policy_that_claims_a_template_and_no_longer_matches_it_is_named() -> 
     ("namespace", "said"), [("pay", "is in another namespace"), ("", "ClusterPropagationPolicy")]
 )
 def test_why_a_policy_of_a_namespace_does_not_match_what_is_not_in_it(namespace: str, said: str) -> None:
-    template = TemplateHead("v1", "Namespace", namespace, "pay", {})
+    template = Template(TemplateKey("v1", "Namespace", namespace, "pay"), {})
     found = explain_unclaimed(
         template, [policy("own", {"apiVersion": "v1", "kind": "Namespace", "name": "pax"})]
     )

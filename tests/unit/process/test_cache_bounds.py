@@ -44,6 +44,7 @@ OTHERS: Final[dict[str, int]] = {
     # code
     "config.structure:_converter": MEBI,
     "views.fields:_names_of": MEBI,
+    "api.object_fields:keys_of": MEBI,
     "web.pages:_environment": 4 * MEBI,
     "process.memory:_malloc_trim": ENTRY,
     "whatif.placement_tests.cel:expressions": MEBI,

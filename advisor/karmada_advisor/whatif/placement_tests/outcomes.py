@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Final
 
+from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import TemplateHead
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.state.stored import condition_of, part
 from karmada_advisor.whatif.placement_tests.case_state import CaseState
@@ -90,7 +90,7 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         state, comparison = self.state, self.comparison
         source = "the files of the test"
         if comparison is None or comparison.new is None or self.binding_key is None:
-            return explain_unclaimed(TemplateHead.of(self.template), _policies(state), source=source)
+            return explain_unclaimed(read_template(self.template), _policies(state), source=source)
         asked = comparison.new if comparison.decided is not None else self.binding or comparison.new
         rules = state.scenario.rules
         snapshot = Snapshot.of(state.known.clusters.values())

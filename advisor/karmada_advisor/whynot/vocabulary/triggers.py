@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karmada_advisor.explain.policies import TemplateHead, held_claim, miss_of
+from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.template import Template
+from karmada_advisor.explain.policies import held_claim, selectors_of, template_named
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.propagation import manager_of
 from karmada_advisor.state.stored import value_at
@@ -73,7 +75,7 @@ def preemption(context: Context) -> Iterator[Edit]:
     objects, edited = context.objects, context.outcome.edits
     if not objects.policies or any(each.op != _PREEMPT for each in edited):
         return  # an edit of a policy changes the whole binding, so that it is combined with no other one
-    template = TemplateHead.named_by(context.binding.spec.resource, objects.template_labels)
+    template = template_named(context.binding.spec.resource, objects.template_labels)
     labels = objects.bindings[objects.ref][1].labels
     held = held_claim(objects.policies.values(), labels, template)
     if held is None:
@@ -98,15 +100,14 @@ def preemption(context: Context) -> Iterator[Edit]:
         )  # fmt: skip
 
 
-def _released(context: Context, holder: Mapping[str, Any], template: TemplateHead) -> Iterator[Edit]:
+def _released(context: Context, holder: Mapping[str, Any], template: Template) -> Iterator[Edit]:
     """Yield the removal of the selector by name with which a policy holds the template; without it, the first one claims."""
-    selectors = (holder.get("spec") or {}).get("resourceSelectors") or []
-    selects = (isinstance(each, Mapping) and not miss_of(each, template) for each in selectors)
-    found = [index for index, is_selecting in enumerate(selects) if is_selecting]
-    if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].get("name"):
+    selectors = selectors_of(holder)
+    found = [index for index, each in enumerate(selectors) if each.match(template) is not Match.NONE]
+    if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].name:
         yield context.on(Side.POLICY, ObjectRef.of(holder)).remove(
             "releaseTemplate", ("spec", "resourceSelectors", found[0]),
-            f"remove the selector of {template.kind} {template.name} from {policy_name(holder)}", extra=-1.1,
+            f"remove the selector of {template.key.kind} {template.key.name} from {policy_name(holder)}", extra=-1.1,
         )  # fmt: skip
 
 
