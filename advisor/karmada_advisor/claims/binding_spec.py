@@ -19,19 +19,18 @@ _COPIED: Final = ("failover", "conflictResolution", "preserveResourcesOnDeletion
 _ON_CREATION_ONLY: Final = ("propagateDeps",)
 """Fields that the detector does not refresh in a ClusterResourceBinding."""
 
-_REPLACED: Final = (
-    "resource",
-    "replicaRequirements",
-    "replicas",
-    "components",
+FROM_POLICY: Final = (
+    "placement",
     "propagateDeps",
     "schedulerName",
-    "placement",
     *_COPIED,
-    "schedulePriority",
     "suspension",
+    "schedulePriority",
     "workloadAffinityGroups",
 )
+"""Fields of a binding's spec that come from its policy."""
+
+_REPLACED: Final = ("resource", "replicaRequirements", "replicas", "components", *FROM_POLICY)
 """Fields that the detector replaces; all others of an existing binding stay, the targets above all."""
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.binding_spec import FROM_POLICY, MissingPriorityClassError, binding_spec
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
     DEFAULTS,
@@ -147,20 +147,6 @@ def _in_turn(events: Sequence[Event]) -> list[Sequence[Event]]:
     return [[each] for each in events]
 
 
-_FROM_POLICY: Final = (
-    "placement",
-    "propagateDeps",
-    "schedulerName",
-    "failover",
-    "conflictResolution",
-    "preserveResourcesOnDeletion",
-    "suspension",
-    "schedulePriority",
-    "workloadAffinityGroups",
-)
-"""Fields of a binding's spec that come from its policy."""
-
-
 class SidesOfChange(Struct, frozen=True):
     """Both sides of a change, and the results of its other orders."""
 
@@ -262,7 +248,7 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
 
 def _is_applied(policy: ClaimingPolicy, binding: DetectedBinding, spec: Mapping[str, Any]) -> bool:
     return binding.claim.id_of(policy.key.kind) == policy.permanent_id and all(
-        binding.spec.get(name) == spec.get(name) for name in _FROM_POLICY
+        binding.spec.get(name) == spec.get(name) for name in FROM_POLICY
     )
 
 
