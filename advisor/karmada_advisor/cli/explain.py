@@ -95,7 +95,7 @@ def explanation_of(question: ExplainQuestion) -> tuple[Explanation, Sequence[str
             return unclaimed, objects.problems
         with explaining(objects, question.rules, question.source.plane) as using, no_collection():
             inputs = using.inputs_of(objects.find())
-            inputs = replace(inputs, process=view, now=now)
+            inputs = replace(inputs, process=view, facts=replace(inputs.facts, now=now))
             tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
             explanation = explain(inputs, source=objects.source, tense=tense)
             manifest = objects.manifests[inputs.binding.key]

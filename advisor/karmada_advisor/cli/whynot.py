@@ -223,7 +223,7 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
 
 
 def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:
-    now = at(inputs.now) if inputs.now is not None else ""
+    now = at(inputs.facts.now) if inputs.facts.now is not None else ""
     return Provenance(Tense.RECOMPUTED, using.fleet.source, now, fleet_of(inputs))
 
 

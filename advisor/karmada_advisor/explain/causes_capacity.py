@@ -136,12 +136,12 @@ def _overcommit(situation: Situation, cluster: Cluster, resource: str) -> _Overc
     return _Overcommit(cluster.name, resource, capacity, own, free, asked, together, is_burst)
 
 
-def _is_older(manifest: Manifest | None, bindings: Sequence[Binding]) -> bool:
+def _is_older(manifest: Manifest, bindings: Sequence[Binding]) -> bool:
     """Return whether the status of a cluster changed last before all of the bindings were scheduled.
 
     The API server notes this time in ``metadata.managedFields``; False if it is unknown.
     """
-    fields = ((manifest or {}).get("metadata") or {}).get("managedFields") or ()
+    fields = (manifest.get("metadata") or {}).get("managedFields") or ()
     times = [each.get("time") for each in fields if each.get("subresource") == "status"]
     scheduled = [each.status.last_scheduled_time for each in bindings]
     return bool(times) and all(

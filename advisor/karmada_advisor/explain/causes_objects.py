@@ -103,7 +103,7 @@ def _foreign_reasons(situation: Situation, message: str) -> list[str]:
 def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
     placement = situation.inputs.binding.spec.placement
-    for policy in situation.inputs.policies or ():
+    for policy in situation.inputs.policies:
         is_lazy = value_at(policy, "spec", "activationPreference") == "Lazy"
         if not is_lazy or not claims(policy, situation.inputs.binding.labels):
             continue
@@ -123,7 +123,7 @@ def template_of(situation: Situation) -> Template:
 
 def claim_held(situation: Situation) -> Iterator[Cause]:
     """Yield that another policy comes first, but the template stays with the one that claims it."""
-    policies, labels = situation.inputs.policies or (), situation.inputs.binding.labels
+    policies, labels = situation.inputs.policies, situation.inputs.binding.labels
     held = held_claim(policies, labels, template_of(situation))
     if held is None:
         return
@@ -139,7 +139,7 @@ def claim_held(situation: Situation) -> Iterator[Cause]:
 
 def policy_chosen(situation: Situation) -> Iterator[Cause]:
     """Yield by which order one of several matching policies was chosen."""
-    found = matching((situation.inputs.policies or ()), template_of(situation))
+    found = matching(situation.inputs.policies, template_of(situation))
     if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
         return
     others, criterion = [policy.name for policy in found[1:]], _criterion(found[0], found[1])
@@ -219,7 +219,7 @@ def summary_counts(situation: Situation) -> Iterator[Cause]:
     request = request_of(situation.inputs.binding.spec)
     for name in situation.placement:
         cluster, cell = situation.inputs.snapshot.get(name), situation.shown.capacity.get(name)
-        manifest = situation.inputs.cluster_manifest(name) or {}
+        manifest = situation.inputs.cluster_manifest(name)
         nodes = value_at(manifest, "status", "nodeSummary", "totalNum")
         summary = cluster.resource_summary if cluster is not None else None
         if cell is None or summary is None or summary.modelings or not isinstance(nodes, int) or nodes < 1:

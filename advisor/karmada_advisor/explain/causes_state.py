@@ -84,7 +84,7 @@ def _evicting(situation: Situation, state: BindingState) -> Cause:
     first = tasks[0]
     texts = {name: str(first.manifest.get(name) or "") for name in ("reason", "message", "purgeMode")}
     evidence: dict[str, Any] = {"clusters": [task.from_cluster for task in tasks], "producer": first.producer}
-    evidence |= {**texts, "secondsLeft": seconds_left(first, situation.inputs.now)}
+    evidence |= {**texts, "secondsLeft": seconds_left(first, situation.inputs.facts.now)}
     by = f"{first.producer} evicts it" if first.producer else "it is evicted"
     why = f" ({evidence['reason']})" if evidence["reason"] else ""
     late = [row for row in state.rows if row.wanted is not None and row.health != "Healthy"]
@@ -220,7 +220,7 @@ def of_graceful_move(situation: Situation) -> Iterator[Cause]:
         return
     clusters = [each.from_cluster for each in tasks]
     missing = _missing(situation)
-    left = [seconds_left(each, situation.inputs.now) for each in tasks]
+    left = [seconds_left(each, situation.inputs.facts.now) for each in tasks]
     seconds = max((each for each in left if each is not None), default=None)
     evidence = {"clusters": clusters, "waitsFor": missing or None, "secondsLeft": seconds}
     until = f"until {missing}" if missing else "until Karmada's graceful-eviction controller ends it"

@@ -77,14 +77,14 @@ def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.
     inputs = situation.inputs
     view = inputs.process
     basis = "first" if situation.is_decided and situation.is_shown_as_new else "as it is"
-    now = at(inputs.now) if inputs.now is not None else ""
+    now = at(inputs.facts.now) if inputs.facts.now is not None else ""
     found = model.Provenance(tense, source, now, fleet_of(inputs), basis, inputs.rules)
     if view is None:
         return found
     placement, error = None, None
     if inputs.is_judged and situation.is_decided:
         placement, error = situation.placement, situation.now.decision.error
-    record, queue = recorded_decision(view, placement, error, inputs.now), view.queue_state
+    record, queue = recorded_decision(view, placement, error, inputs.facts.now), view.queue_state
     found = replace(found, record=record, no_record=view.problem, queue_state=queue)
     return replace(found, due_in_seconds=view.due_in)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from functools import cached_property
 
 from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -25,7 +25,7 @@ from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 
-class Explaining(Struct, frozen=True):
+class Explaining(Struct, frozen=True, dict=True):
     """Objects, and the rules by which decisions about them are explained.
 
     Attributes:
@@ -44,10 +44,10 @@ class Explaining(Struct, frozen=True):
     schedulers: Schedulers
     as_new: bool = False
 
-    @property
+    @cached_property
     def facts(self) -> Facts:
         """What is stored besides bindings."""
-        return self.fleet.facts(self.rules.running)
+        return replace(self.fleet.facts(self.rules.running), schedulers=self.schedulers)
 
     def show(self, snapshot: Snapshot) -> None:
         """Let plugins see clusters, and the bindings that were read."""
@@ -72,13 +72,9 @@ class Explaining(Struct, frozen=True):
             inputs,
             scheduler_names=of_process or inputs.scheduler_names,
             binding_manifest=fleet.manifests.get(binding.key),
-            cluster_manifest=fleet.manifests.get,
-            policies=fleet.policies,
+            facts=self.facts,
             template_labels=fleet.template_labels(binding.spec.resource),
-            template_replicas=fleet.template_replicas,
             others=fleet.bindings,
-            now=fleet.at or datetime.now(UTC),
-            schedulers=self.schedulers,
             events=fleet.warning_events(),
             rules=str(self.rules.stock if is_stock else self.rules) if is_known else "",
             missing=self.dry_run.frameworks.missing.get(name, ()),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -10,7 +10,6 @@ from karmada_advisor.explain.model import RecordedDecision
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.state.model import Target
 from karmada_advisor.state.reading import Facts
-from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import parse_time, second_after
 from karmada_scheduler.api.workload import WorkloadAnswer
@@ -46,13 +45,9 @@ class ExplainInputs(Struct, frozen=True):
         workload: Metadata of the workload, for plugins that need it.
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
         binding_manifest: The binding as it was read, for fields that decisions do not use; None if unknown.
-        cluster_manifest: Returns a cluster as it was read, None if unknown.
-        policies: All policies as they were read; None if they were not.
+        facts: What is stored besides the binding.
         template_labels: Labels of the resource template, for selectors of policies; None if they are not known.
-        template_replicas: As in ``Fleet``.
         process: What a running scheduler says about the binding; None if none was asked.
-        now: The time for ages, None if there is no clock.
-        schedulers: Which schedulers exist.
         events: Warning Events of the binding and its template, the newest first.
         missing: Plugins of the process that decides whose code is not here, so that decisions here differ from its own.
         not_known: That nobody here knows by which rules its scheduler decides; "" if somebody does.
@@ -72,13 +67,9 @@ class ExplainInputs(Struct, frozen=True):
     workload: WorkloadAnswer | None = None
     scheduler_names: frozenset[str] | None = None
     binding_manifest: Manifest | None = None
-    cluster_manifest: Callable[[str], Manifest | None] = lambda _: None
-    policies: Sequence[Manifest] | None = None
+    facts: Facts = field(default_factory=Facts)
     template_labels: Mapping[str, str] | None = None
-    template_replicas: Mapping[str, int] = field(default_factory=dict)
     process: ProcessView | None = None
-    now: datetime | None = None
-    schedulers: Schedulers = field(default_factory=Schedulers)
     events: Sequence[Manifest] = ()
     missing: Sequence[str] = ()
     not_known: str = ""
@@ -101,6 +92,7 @@ class ExplainInputs(Struct, frozen=True):
             empty_workload_propagation=rules.empty_workload_propagation,
             workload=rules.workload_for(binding, framework),
             scheduler_names=rules.frameworks.names,
+            facts=Facts(cluster_of=lambda name: None if snapshot.get(name) is None else {}),
         )
 
     @property
@@ -109,13 +101,13 @@ class ExplainInputs(Struct, frozen=True):
         return not self.missing and not self.not_known
 
     @property
-    def facts(self) -> Facts:
-        """What is stored besides the binding."""
-        return Facts(self.schedulers, self._cluster_of, self.policies, self.template_replicas, now=self.now)
+    def policies(self) -> Sequence[Manifest]:
+        """All policies as they were read; none if they were not."""
+        return self.facts.policies or ()
 
-    def _cluster_of(self, name: str) -> Manifest | None:
-        manifest = self.cluster_manifest(name)
-        return {} if manifest is None and self.snapshot.get(name) is not None else manifest
+    def cluster_manifest(self, name: str) -> Manifest:
+        """Return a cluster as it was read; empty if it is not known."""
+        return (self.facts.cluster_of and self.facts.cluster_of(name)) or {}
 
     def classify(self) -> Classification:
         """Return whether anything asks for a decision.

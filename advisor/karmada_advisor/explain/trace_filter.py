@@ -107,7 +107,7 @@ class Refusals(Mapping[str, Sequence[FilterRefusal]]):
         plugin, inputs = self._evidence.get(name), self._inputs
         if plugin is None:
             return _refusal(name, result.message, Evidence())
-        manifests = inputs.binding_manifest or {}, inputs.cluster_manifest(cluster.name) or {}
+        manifests = inputs.binding_manifest or {}, inputs.cluster_manifest(cluster.name)
         try:
             evidence = plugin.evidence(EvidenceContext(cycle, cluster, result, *manifests))
             return _refusal(name, result.message, evidence, plugin.codes)

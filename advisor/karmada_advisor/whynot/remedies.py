@@ -65,7 +65,7 @@ def with_remedies(
     )
     remedies = list(found.remedies)
     if found.next_holds and not remedies and any(each.code == _NOT_RETRIED for each in explanation.causes):
-        asking = decided_again(binding, manifest, found.next.result, inputs.now or datetime.now(UTC))
+        asking = decided_again(binding, manifest, found.next.result, inputs.facts.now or datetime.now(UTC))
         remedies += [asking] if asking is not None else []
     facts, listed = found.search, (*(_remedy(each, explanation) for each in remedies), *explanation.remedies)
     search = RemedySearch(facts.runs, facts.seconds, facts.complete, facts.ended_by, facts.timeout_seconds)

@@ -10,6 +10,7 @@ from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Explanation, NextState
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
@@ -49,8 +50,7 @@ def inputs_of(
         workload=binding.workload_answer,
         scheduler_names=scheduler_names,
         binding_manifest=binding.manifest(),
-        cluster_manifest=manifests.get,
-        policies=policies,
+        facts=Facts(cluster_of=manifests.get, policies=policies),
         others=[each.build() for each in others],
     )
 

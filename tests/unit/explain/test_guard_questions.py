@@ -75,7 +75,9 @@ def test_a_graceful_move_names_what_it_waits_for_and_how_long() -> None:
     manifest = asked.manifest()
     manifest["spec"]["gracefulEvictionTasks"] = [task]
     built = type(inputs.binding).from_manifest(manifest)
-    inputs = replace(inputs, binding=built, now=datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    inputs = replace(
+        inputs, binding=built, facts=replace(inputs.facts, now=datetime(2026, 1, 1, 0, 1, tzinfo=UTC))
+    )
     found = causes_of_binding(Situation(inputs))[0]
     assert found.code == "LeavingGracefully"
     assert found.evidence == {

@@ -12,6 +12,7 @@ from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
+from karmada_advisor.state.reading import Facts
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.explain.asking import inputs_of
@@ -92,7 +93,7 @@ def test_a_detector_that_cannot_write_the_binding_is_the_first_cause() -> None:
 
 def test_a_template_that_wants_other_replicas_than_its_binding_is_the_first_cause() -> None:
     differs, same = (
-        explained(running(4), template_replicas={f"Deployment/{namespace}/web": wanted})
+        explained(running(4), facts=Facts(template_replicas={f"Deployment/{namespace}/web": wanted}))
         for namespace, wanted in (("default", 10), ("default", 4))
     )
 

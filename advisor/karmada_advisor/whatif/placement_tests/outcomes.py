@@ -10,6 +10,7 @@ from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.stored import condition_of, part
 from karmada_advisor.whatif.placement_tests.case_state import CaseState
 from karmada_advisor.whatif.plan.effects import Comparison
@@ -98,11 +99,13 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         inputs = replace(
             ExplainInputs.of(rules, asked, snapshot),
             binding_manifest=state.objects.bindings.get(self.binding_key),
-            cluster_manifest=state.objects.clusters.get,
-            policies=_policies(state),
+            facts=Facts(
+                state.scenario.schedulers,
+                state.objects.clusters.get,
+                _policies(state),
+                now=state.scenario.clock.at,
+            ),
             template_labels=dict(part(self.template, "metadata", "labels")),
-            now=state.scenario.clock.at,
-            schedulers=state.scenario.schedulers,
         )
         return explain(inputs, source=source)
 
