@@ -24,12 +24,13 @@ from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, 
 from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.fleet import capture
+from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.fleet.read import add_other_bindings, read_fleet
 from karmada_advisor.fleet.rules import Rules
-from karmada_advisor.fleet.source import FleetSource, RunningScheduler
+from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
 from karmada_advisor.views.explanation_text import explanation_document, explanation_text, overview_text
@@ -38,106 +39,86 @@ from karmada_advisor.views.state import headline
 from karmada_advisor.views.text import Style
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import Struct, asdict, replace
+from karmada_scheduler.structs import asdict, replace
 
 _MARKDOWN_ROWS: Final = 20
 _HTML_ROWS: Final = 50
 
 
-class ExplainQuestion(Struct, frozen=True, kw_only=True):
-    """Why one binding is where it is.
+def explanation_of(
+    arguments: argparse.Namespace, asked: Replayed, *, is_last: bool = True
+) -> tuple[Explanation, Sequence[str]]:
+    """Return the explanation of a binding, and what could not be read.
 
-    Attributes:
-        source: Where the objects are.
-        rules: By which decisions are made, unless ``process`` or a capture says it.
-        name: The binding or workload, as a person names it; "" for that of a capture.
-        process: The running scheduler whose rules and record are used; None for none.
-        seconds: The time of the search for changes that place the binding.
-        remedies: Whether to search.
-        capture: The file for everything that the answer is made of; "" for none.
-    """
-
-    source: FleetSource
-    rules: Rules
-    name: str
-    process: RunningScheduler | None = None
-    seconds: float
-    remedies: bool = True
-    capture: str = ""
-
-
-def explanation_of(question: ExplainQuestion) -> tuple[Explanation, Sequence[str]]:
-    """Return the explanation, and what could not be read.
+    Args:
+        arguments: As parsed.
+        asked: The binding.
+        is_last: Whether this is the answer; one on the way to it is not captured, and no changes are searched for.
 
     Raises:
         NoAnswerError: There is no explanation.
     """
-    with capture.replayed(question.source, question.rules, question.name) as found:
-        if not found.name:
-            raise NoAnswerError("name a binding")
-        rules = rules_by(found.rules, question.process)
-        question = replace(question, source=found.source, rules=rules, name=found.name)
-        view = found.view
-        objects = _read(question)
-        print_errors((*objects.problems, *objects.warnings))
-        now = objects.at or datetime.now(UTC)
-        if (unknown := _unreadable(objects)) is not None:
-            return unknown, objects.problems
-        unclaimed = _unclaimed(objects)
-        if view is None and question.process is not None and unclaimed is None:
-            from karmada_advisor.fleet.process import read_process
-            from karmada_advisor.fleet.process_http import address_of
+    process, plane, view = process_of(arguments), asked.source.plane, asked.view
+    rules = rules_by(asked.rules, process)
+    objects = _read(asked.source, asked.name, rules)
+    print_errors((*objects.problems, *objects.warnings))
+    now = objects.at or datetime.now(UTC)
+    if (unknown := _unreadable(objects)) is not None:
+        return unknown, objects.problems
+    unclaimed = _unclaimed(objects)
+    if view is None and process is not None and unclaimed is None:
+        from karmada_advisor.fleet.process import read_process
+        from karmada_advisor.fleet.process_http import address_of
 
-            view = read_process(address_of(question.process), objects.find().key)
-        if question.capture:
-            _capture(question, objects, view, now)
-        if unclaimed is not None:
-            return unclaimed, objects.problems
-        with explaining(objects, question.rules, question.source.plane) as using, no_collection():
-            inputs = using.inputs_of(objects.find())
-            inputs = replace(inputs, process=view, facts=replace(inputs.facts, now=now))
-            tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
-            explanation = explain(inputs, source=objects.source, tense=tense)
-            manifest = objects.manifests[inputs.binding.key]
-            if question.remedies and may_be_cured(explanation.state, inputs.binding, manifest):
-                from karmada_advisor.whynot.remedies import with_remedies
+        view = read_process(address_of(process), objects.find().key)
+    if arguments.capture and is_last:
+        _capture(arguments.capture, objects, rules, view, now)
+    if unclaimed is not None:
+        return unclaimed, objects.problems
+    with explaining(objects, rules, plane) as using, no_collection():
+        inputs = using.inputs_of(objects.find())
+        inputs = replace(inputs, process=view, facts=replace(inputs.facts, now=now))
+        tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
+        explanation = explain(inputs, source=objects.source, tense=tense)
+        manifest = objects.manifests[inputs.binding.key]
+        searches = is_last and arguments.remedies and not _is_quiet(arguments)
+        if searches and may_be_cured(explanation.state, inputs.binding, manifest):
+            from karmada_advisor.whynot.remedies import with_remedies
 
-                explanation = with_remedies(explanation, inputs, using, question.seconds)
-            return explanation, objects.problems
+            explanation = with_remedies(explanation, inputs, using, arguments.timeout)
+        return explanation, objects.problems
 
 
-def _read(question: ExplainQuestion) -> Fleet:
+def _read(source: FleetSource, name: str, rules: Rules) -> Fleet:
     """Read the objects, with the other bindings where they matter."""
-    reads_all = _reads_peers(question.rules.feature_gates)
-    objects = read_fleet(
-        question.source, question.name, all_bindings=reads_all, names_priority_class=names_priority_class
-    )
+    reads_all = _reads_peers(rules.feature_gates)
+    objects = read_fleet(source, name, all_bindings=reads_all, names_priority_class=names_priority_class)
     if objects.is_live and not reads_all and objects.asked is not None:
         mine = [each for each in objects.bindings if each.key in objects.asked.keys]
         if any(may_be_overcommitted(each, objects.clusters) for each in mine):
-            add_other_bindings(question.source.plane, objects)
+            add_other_bindings(source.plane, objects)
     return objects
 
 
-def _capture(question: ExplainQuestion, fleet: Fleet, view: ProcessView | None, now: datetime) -> None:
+def _capture(path: str, fleet: Fleet, rules: Rules, view: ProcessView | None, now: datetime) -> None:
     """Write what the answer is made of into a file.
 
     Raises:
         NoAnswerError: It cannot be written.
     """
-    asked = question.rules.asked
+    asked = rules.asked
     fields = {
         "at": now.isoformat(),
         "asked": {"name": fleet.asked.name, "namespace": fleet.asked.namespace} if fleet.asked else {},
-        "rules": capture.fields_of_rules(question.rules),
+        "rules": capture.fields_of_rules(rules),
         "process": None if view is None else asdict(view),
         "processConfiguration": None if asked is None else {"url": asked.url, "state": asked.state},
         **capture.fields_of_fleet(fleet),
     }
-    capture.write(question.capture, fields)
+    capture.write(path, fields)
     print_error(
         f"wrote {counted(len(fleet.clusters), 'cluster')} and {counted(len(fleet.bindings), 'binding')} to "
-        f"{question.capture}"
+        f"{path}"
     )
 
 
@@ -184,28 +165,20 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     Raises:
         NoAnswerError: There is no answer.
     """
-    source, rules = source_of(arguments), rules_of(arguments, own)
-    name, process = _name(arguments.name), process_of(arguments)
-    if _is_overview(arguments, name):
-        with capture.replayed(source, rules, name) as found:
-            return _of_all(arguments, found.source, found.rules, process)
-    question = ExplainQuestion(
-        source=source,
-        rules=rules,
-        name=name,
-        process=process,
-        seconds=arguments.timeout,
-        remedies=arguments.remedies and not (arguments.quiet and arguments.output == "text"),
-        capture=arguments.capture,
-    )
-    if arguments.watch is not None:
-        _watch(question, arguments.watch)
-    explanation, problems = explanation_of(question)
+    name = _name(arguments.name)
+    is_overview = _is_overview(arguments, name)
+    with capture.replayed(source_of(arguments), rules_of(arguments, own), name) as asked:
+        if is_overview:
+            return _of_all(arguments, asked)
+        if not asked.name:
+            raise NoAnswerError("name a binding")
+        if arguments.watch is not None:
+            _watch(arguments, asked)
+        explanation, problems = explanation_of(arguments, asked)
     status = exit_status(is_good=explanation.is_good, problems=problems)
-    quiet = arguments.quiet and arguments.output == "text"
     return CommandAnswer(
         explanation,
-        partial(explanation_text, explanation, quiet=quiet),
+        partial(explanation_text, explanation, quiet=_is_quiet(arguments)),
         status,
         others={
             "name": lambda _: f"{resource_name(explanation.binding.kind, explanation.binding.name)}\n",
@@ -213,6 +186,10 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
             "html": partial(_html, explanation),
         },
     )
+
+
+def _is_quiet(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.quiet) and arguments.output == "text"
 
 
 def _names(found: ExplanationSummary) -> str:
@@ -254,9 +231,7 @@ def _is_overview(arguments: argparse.Namespace, name: str) -> bool:
     return many or bool(arguments.namespace and not name and not arguments.replay)
 
 
-def _of_all(
-    arguments: argparse.Namespace, source: FleetSource, rules: Rules, process: RunningScheduler | None
-) -> CommandAnswer:
+def _of_all(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     """Return all bindings by state and cause, and the exit status.
 
     Raises:
@@ -268,7 +243,7 @@ def _of_all(
 
     if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
         raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
-    found, rows, fleet = summary(arguments, source, rules_by(rules, process))
+    found, rows, fleet = summary(arguments, asked.source, rules_by(asked.rules, process_of(arguments)))
     print_errors((*fleet.problems, *fleet.warnings))
     return CommandAnswer(
         found,
@@ -278,16 +253,16 @@ def _of_all(
     )
 
 
-def _watch(question: ExplainQuestion, seconds: float) -> None:
+def _watch(arguments: argparse.Namespace, asked: Replayed) -> None:
     """Print each change of the state of a binding until it is placed.
 
     Raises:
         NoAnswerError: The binding cannot be read.
     """
-    if not question.source.is_control_plane:
+    if not asked.source.is_control_plane:
         raise NoAnswerError("--watch needs a control plane: files and captures do not change")
-    quiet = replace(question, remedies=False, capture="")
-    watched(lambda: explanation_of(quiet)[0], print_error, seconds=seconds)
+    read = partial(explanation_of, arguments, asked, is_last=False)
+    watched(lambda: read()[0], print_error, seconds=arguments.watch)
 
 
 PAUSE_SECONDS: Final = 2.0
