@@ -99,19 +99,10 @@ def read_quota(manifest: Manifest) -> Quota:
     if manifest.get("kind") != KIND:
         raise ManifestError("kind", f"expected {KIND}, got {manifest.get('kind')!r}")
     metadata = read_mapping(manifest, "metadata", "")
-    namespace = read_required_text(metadata, "namespace", "metadata")
-    return quota_of(namespace, read_required_text(metadata, "name", "metadata"), manifest)
-
-
-def quota_of(namespace: str, name: str, manifest: Manifest) -> Quota:
-    """Read spec and status of a quota with this name.
-
-    Raises:
-        ManifestError: A field is of the wrong type.
-    """
-    spec = read_mapping(manifest, "spec", "")
+    namespace, name = (read_required_text(metadata, each, "metadata") for each in ("namespace", "name"))
     limits, used = _list(manifest, "spec", "overall"), _list(manifest, "status", "overallUsed")
-    return Quota(namespace, name, limits, used, bool(read_sequence(spec, "staticAssignments", "spec")))
+    is_static = bool(read_sequence(read_mapping(manifest, "spec", ""), "staticAssignments", "spec"))
+    return Quota(namespace, name, limits, used, is_static)
 
 
 def _list(manifest: Manifest, part: str, name: str) -> Usage:

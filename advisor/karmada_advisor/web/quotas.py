@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
-from karmada_advisor.state.quota import quota_of
+from karmada_advisor.state.quota import read_quota
 from karmada_advisor.state.stored import mapping, mappings, value_at
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
@@ -112,23 +112,20 @@ def quotas_of(namespace: str, listed: Mapping[str, Any]) -> NamespaceQuotas:
     own = [
         each for each in mappings(listed.get("items")) if value_at(each, "metadata", "namespace") == namespace
     ]
-    rows = sorted(
-        (row for each in own for row in _rows(namespace, each)), key=lambda row: (row.quota, row.resource)
-    )
+    rows = sorted((row for each in own for row in _rows(each)), key=lambda row: (row.quota, row.resource))
     has_more = bool(value_at(listed, "metadata", "continue")) or len(rows) > MOST_ROWS
     return NamespaceQuotas(tuple(rows[:MOST_ROWS]), has_more)
 
 
-def _rows(namespace: str, manifest: Mapping[str, Any]) -> Iterator[QuotaRow]:
-    name = str(value_at(manifest, "metadata", "name"))
-    quota = quota_of(namespace, name, manifest)
+def _rows(manifest: Mapping[str, Any]) -> Iterator[QuotaRow]:
+    quota = read_quota(FEDERATED_RESOURCE_QUOTAS.typed(manifest))
     limits, used = (
         mapping(value_at(manifest, *path)) for path in (("spec", "overall"), ("status", "overallUsed"))
     )
     for resource, limit in quota.limits.items():
         amount = quota.used.get(resource)
         yield QuotaRow(
-            name,
+            quota.name,
             resource,
             "" if amount is None else str(used[resource]),
             str(limits[resource]),

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.state.quota import Ledger, Usage, quota_of, usage
+from karmada_advisor.state.quota import Ledger, Usage, read_quota, usage
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.json_patch import Patched, patched
@@ -238,9 +238,7 @@ class ObjectSet(Struct, dict=True):
             ManifestError: A field of a quota has the wrong type.
         """
         mine = {ref: quota for ref, quota in self.quotas.items() if ref.namespace == self.key.namespace}
-        return Ledger(
-            quota_of(ref.namespace, ref.name, manifests.get(ref, quota)) for ref, quota in mine.items()
-        )
+        return Ledger(read_quota(manifests.get(ref, quota)) for ref, quota in mine.items())
 
     @cached_property
     def usage(self) -> Usage:
