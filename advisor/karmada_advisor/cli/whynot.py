@@ -14,7 +14,7 @@ from karmada_advisor.cli.collection import collection_of_new_objects
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import rules_of, source_of
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster, ranked
 from karmada_advisor.explain.explain import fleet_of
 from karmada_advisor.explain.explaining import Explaining, explaining, unclaimed_template
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -46,7 +46,6 @@ from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import replace
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -239,16 +238,14 @@ def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:
     is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}
     if not is_refused and situation.is_decided and situation.now.decision.error is not None:
         found = [*causes_of_binding(situation), *found]
-    by_code = {each.code: each for each in reversed(found)}
-    ranked = [by_code[code] for code in dict.fromkeys(each.code for each in found)]
-    if not ranked:
+    if not found:
         replicas = situation.placement.get(cluster, 0)
         wanted = goal.replicas if isinstance(goal, OnCluster) else 1
         text = (
             f"{cluster} gets {replicas} of the {counted(situation.inputs.binding.spec.replicas, 'replica')}"
         )
-        ranked = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
-    return [replace(each, primary=index == 0) for index, each in enumerate(ranked)]
+        found = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
+    return ranked(found)
 
 
 def _ignored(_warning: str) -> None:

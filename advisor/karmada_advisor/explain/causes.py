@@ -29,13 +29,13 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
     """Return why a binding is where it is, or nowhere."""
     if not situation.is_decided:
         found = [*causes_state.of_copies(situation), *causes_trigger.of_state(situation)]
-        return _ranked([*found, *causes_state.reported_by_events(situation)])
+        return ranked([*found, *causes_state.reported_by_events(situation)])
     stored = list(causes_state.of_state(situation))
     if not situation.inputs.is_judged:
         unknown = causes_state.of_unknown_rules(situation)
-        return _ranked([*stored, *unknown, *causes_state.of_record(situation)])
+        return ranked([*stored, *unknown, *causes_state.of_record(situation)])
     if situation.state in _FAILED:
-        return _ranked(
+        return ranked(
             [
                 *stored,
                 *causes_state.of_refusal(situation),
@@ -45,8 +45,8 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             ]
         )
     if situation.state is NextState.NO_REPLICAS:
-        return _ranked(causes_trigger.of_no_replicas(situation))
-    return _ranked(
+        return ranked(causes_trigger.of_no_replicas(situation))
+    return ranked(
         [
             *causes_state.of_graceful_move(situation),
             *causes_state.of_guard_warning(situation),
@@ -64,7 +64,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
             *causes_state.reported_by_events(situation),
             *causes_objects.policy_chosen(situation),
         ]
-    ) or _ranked(causes_state.of_waiting(situation))
+    ) or ranked(causes_state.of_waiting(situation))
 
 
 def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
@@ -76,12 +76,12 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
         near = nearest(cluster, (each.name for each in situation.inputs.snapshot))
         text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
         evidence = {"cluster": cluster, "nearest": near}
-        return _ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
+        return ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
     if not situation.is_decided:
-        return _ranked(causes_trigger.of_state(situation))
-    found = _ranked(_of_known(situation, cluster))
+        return ranked(causes_trigger.of_state(situation))
+    found = ranked(_of_known(situation, cluster))
     if not found and situation.state is NextState.NO_REPLICAS:
-        return _ranked(causes_trigger.of_no_replicas(situation))
+        return ranked(causes_trigger.of_no_replicas(situation))
     return found
 
 
@@ -116,7 +116,7 @@ def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]
         yield from causes_failure.of_failure(situation)
 
 
-def _ranked(causes: Iterable[Cause]) -> list[Cause]:
+def ranked(causes: Iterable[Cause]) -> list[Cause]:
     """Return each code once, the first one as the primary cause."""
     found: dict[str, Cause] = {}
     for each in causes:

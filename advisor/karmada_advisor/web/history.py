@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from karmada_advisor.state.stored import mapping, mappings, value_at
+from karmada_advisor.state.stored import mappings, part, text_of, value_at
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api_error import ApiError
@@ -77,7 +77,7 @@ async def read_events(connection: ApiConnection, manifest: Mapping[str, Any]) ->
     Raises:
         ApiError: They cannot be read in time.
     """
-    metadata, resource = mapping(manifest.get("metadata")), mapping(value_at(manifest, "spec", "resource"))
+    metadata, resource = part(manifest, "metadata"), part(manifest, "spec", "resource")
     # Events of an object without a namespace are in this one.
     namespace = str(metadata.get("namespace") or "default")
     uids = [str(uid) for uid in (metadata.get("uid"), resource.get("uid")) if uid]
@@ -108,32 +108,27 @@ def _once(events: Iterable[HistoryEntry]) -> Iterable[HistoryEntry]:
 
 def _of_condition(found: Mapping[str, Any]) -> HistoryEntry:
     return HistoryEntry(
-        at=_text(found, "lastTransitionTime"),
-        of=f"condition {_text(found, 'type')}",
-        reason=_text(found, "reason"),
-        text=_text(found, "message"),
+        at=text_of(found, "lastTransitionTime"),
+        of=f"condition {text_of(found, 'type')}",
+        reason=text_of(found, "reason"),
+        text=text_of(found, "message"),
         is_bad=found.get("status") != "True",
     )
 
 
 def _of_event(found: Mapping[str, Any]) -> HistoryEntry:
-    series, count = mapping(found.get("series")), found.get("count")
+    series, count = part(found, "series"), found.get("count")
     counted = series.get("count") or count
-    times = (_text(series, "lastObservedTime"), *(_text(found, name) for name in _TIMES))
+    times = (text_of(series, "lastObservedTime"), *(text_of(found, name) for name in _TIMES))
     at = next(filter(None, times), "")
     return HistoryEntry(
         at=f"{at[:19]}Z" if len(at) > len("2026-01-01T00:00:00Z") else at,
-        of=_text(mapping(found.get("involvedObject")), "kind"),
-        reason=_text(found, "reason"),
-        text=_text(found, "message"),
+        of=text_of(found, "involvedObject", "kind"),
+        reason=text_of(found, "reason"),
+        text=text_of(found, "message"),
         is_bad=found.get("type") == "Warning",
         count=counted if isinstance(counted, int) and counted > 0 else 1,
     )
 
 
 _TIMES: Final = ("lastTimestamp", "eventTime", "firstTimestamp")
-
-
-def _text(found: Mapping[str, Any], name: str) -> str:
-    value = found.get(name)
-    return value if isinstance(value, str) else ""
