@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from karmada_advisor.claims.binding_spec import FROM_POLICY, MissingPriorityClassError, binding_spec
@@ -60,9 +60,8 @@ def claim(
     manifests = {each.key: (each, manifest) for manifest in bindings for each in (read_binding(manifest),)}
     before = DetectorState(templates, map(read_policy, policies), (state for state, _ in manifests.values()))
     accepted, refusals = _accepted(before, events)
-    change = _Change(before, options, accepted)
-    after = change.made(_in_turn(accepted))
-    others = change.in_other_orders() if other_orders else []
+    after = _settled(before, options, _in_turn(accepted))
+    others = [*_in_other_orders(before, options, accepted)] if other_orders else []
     concerned = _concerned(before, after.state, accepted)
     for detector in (after, *others):
         concerned.update(detector.concerned)
@@ -111,36 +110,26 @@ def _accepted(before: DetectorState, events: Sequence[Event]) -> tuple[list[Even
     return accepted, refusals
 
 
-class _Change(Struct, frozen=True):
-    """A change, which can be made in several orders.
+def _settled(
+    before: DetectorState, options: DetectorOptions, events: Iterable[Sequence[Event]], *, last: bool = False
+) -> Detector:
+    """Return the detector after events; those of one sequence come at once, and with ``last`` policies before templates."""
+    detector = Detector(before.copy(), options, templates_last=last)
+    for each in events:
+        detector.react(*each)
+    return detector
 
-    Attributes:
-        before: The objects before it.
-        options: How the detector runs.
-        events: In the order in which they were given.
-    """
 
-    before: DetectorState
-    options: DetectorOptions
-    events: Sequence[Event]
-
-    def made(self, events: Iterable[Sequence[Event]], *, templates_last: bool = False) -> Detector:
-        """Return the detector after events; those of one sequence come at once."""
-        detector = Detector(self.before.copy(), self.options, templates_last=templates_last)
-        for each in events:
-            detector.react(*each)
-        return detector
-
-    def in_other_orders(self) -> list[Detector]:
-        """Return the detectors after the same events in other orders."""
-        found: list[Detector] = []
-        if self.options.preemption and any(isinstance(event, PolicyWritten) for event in self.events):
-            found.append(self.made(_in_turn(self.events), templates_last=True))
-        touched = [event.key for event in self.events]
-        if len(touched) > 1 and len(set(touched)) == len(touched):  # events of one object have a fixed order
-            backwards = self.events[::-1]
-            found += map(self.made, (_in_turn(backwards), [self.events], [backwards]))
-        return found
+def _in_other_orders(
+    before: DetectorState, options: DetectorOptions, events: Sequence[Event]
+) -> Iterator[Detector]:
+    """Yield the detectors after the same events in other orders."""
+    if options.preemption and any(isinstance(event, PolicyWritten) for event in events):
+        yield _settled(before, options, _in_turn(events), last=True)
+    touched = [event.key for event in events]
+    if len(touched) > 1 and len(set(touched)) == len(touched):  # events of one object have a fixed order
+        for other in (_in_turn(events[::-1]), [events], [events[::-1]]):
+            yield _settled(before, options, other)
 
 
 def _in_turn(events: Sequence[Event]) -> list[Sequence[Event]]:

@@ -21,7 +21,6 @@ from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.explaining import explaining, unclaimed_template
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
-from karmada_advisor.explain.overview import ExplanationSummary
 from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.capture import Replayed
@@ -33,7 +32,7 @@ from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.curable import may_be_cured
 from karmada_advisor.state.reading import unreadable
-from karmada_advisor.views.explanation_text import explanation_document, explanation_text, overview_text
+from karmada_advisor.views.explanation_text import explanation_document, explanation_text
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline
 from karmada_advisor.views.text import Style
@@ -169,7 +168,9 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     is_overview = _is_overview(arguments, name)
     with capture.replayed(source_of(arguments), rules_of(arguments, own), name) as asked:
         if is_overview:
-            return _of_all(arguments, asked)
+            from karmada_advisor.cli.overview_question import overview  # one binding is faster without it
+
+            return overview(arguments, asked)
         if not asked.name:
             raise NoAnswerError("name a binding")
         if arguments.watch is not None:
@@ -190,11 +191,6 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
 
 def _is_quiet(arguments: argparse.Namespace) -> bool:
     return bool(arguments.quiet) and arguments.output == "text"
-
-
-def _names(found: ExplanationSummary) -> str:
-    """Return the names of what waits for a person, as kubectl and ``explain`` take them with the namespace in ``-n``."""
-    return "".join(f"{resource_name(key.kind, key.name)}\n" for key in found.waiting)
 
 
 # Only what is printed is imported.
@@ -229,28 +225,6 @@ def _is_overview(arguments: argparse.Namespace, name: str) -> bool:
     if many and name:
         raise NoAnswerError("give the name of one binding, or -A, -l, --policy or --on, not both")
     return many or bool(arguments.namespace and not name and not arguments.replay)
-
-
-def _of_all(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
-    """Return all bindings by state and cause, and the exit status.
-
-    Raises:
-        NoAnswerError: There is no answer.
-    """
-    from karmada_advisor.cli.overview_question import (
-        summary,  # an answer about one binding is faster without it
-    )
-
-    if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
-        raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
-    found, rows, fleet = summary(arguments, asked.source, rules_by(asked.rules, process_of(arguments)))
-    print_errors((*fleet.problems, *fleet.warnings))
-    return CommandAnswer(
-        found,
-        partial(overview_text, found, rows),
-        exit_status(is_good=found.is_good, problems=fleet.problems),
-        others={"name": lambda _: _names(found)},
-    )
 
 
 def _watch(arguments: argparse.Namespace, asked: Replayed) -> None:

@@ -6,14 +6,16 @@ import argparse
 from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Final, NamedTuple
+from functools import partial
+from typing import Final
 
+from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
+from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.explaining import explaining
 from karmada_advisor.explain.model import Cause, Explanation, PolicyRef, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,
-    ExplanationSummary,
     causes_of_state,
     find_causes,
     grouped,
@@ -24,17 +26,19 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.templates import running_kinds, without_binding
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import explain_unclaimed
+from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload
 from karmada_advisor.fleet.fleet import Fleet, parsed
 from karmada_advisor.fleet.label_selectors import selector_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
-from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.copies import copies_of
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.stored import policy_key, text_of
+from karmada_advisor.views.explanation_text import overview_text
+from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.policy import PolicyKey
@@ -46,17 +50,19 @@ _CAUSES_SECONDS: Final = 30.0
 """CPU time for the causes of an overview; what is not decided then is counted."""
 
 
-def summary(arguments: argparse.Namespace, source: FleetSource, rules: Rules) -> Overview:
-    """Return the answer.
+def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
+    """Return all bindings by state and cause, and the exit status.
 
     Args:
         arguments: Which bindings are looked at.
-        source: Where the objects are; its namespace is that of the bindings, unless one of the others is set.
-        rules: By which decisions are made.
+        asked: Where the objects are; its namespace is that of the bindings, unless one of the others is set.
 
     Raises:
         NoAnswerError: Nothing can be read, or a name is unknown.
     """
+    if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
+        raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
+    source, rules = asked.source, rules_by(asked.rules, process_of(arguments))
     selects = selector_of(arguments.selector)
     objects = read_fleet(source, all_bindings=True)
     chosen, templates, scope = _chosen(arguments, source, objects)
@@ -98,15 +104,15 @@ def summary(arguments: argparse.Namespace, source: FleetSource, rules: Rules) ->
             templates=len(unclaimed),
         )
     rows = [BindingName(*key, headline(state)) for key, state in states.items()]
-    return Overview(found, rows, objects)
-
-
-class Overview(NamedTuple):
-    """The answer about many bindings, with all of them, and what was read."""
-
-    summary: ExplanationSummary
-    rows: Sequence[BindingName]
-    fleet: Fleet
+    print_errors((*objects.problems, *objects.warnings))
+    # The names of what waits for a person, as kubectl and ``explain`` take them with the namespace in ``-n``.
+    names = "".join(f"{resource_name(each.kind, each.name)}\n" for each in found.waiting)
+    return CommandAnswer(
+        found,
+        partial(overview_text, found, rows),
+        exit_status(is_good=found.is_good, problems=objects.problems),
+        others={"name": lambda _: names},
+    )
 
 
 def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:

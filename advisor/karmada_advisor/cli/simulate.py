@@ -18,19 +18,15 @@ import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 from karmada_advisor.cli.output import NO_ANSWER, exit_status, print_error, print_errors, print_failure
 from karmada_advisor.cli.questions import rules_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.files import Contents, Problem, as_binding, as_cluster, as_workload, read
-from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload, read
 from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_advisor.views.text import table
-from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
@@ -39,18 +35,6 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.factory import Registration
 
 T = TypeVar("T")
-
-
-class _Input(NamedTuple):
-    """The contents of the files; ``workloads`` is None without files."""
-
-    clusters: Contents[Cluster]
-    bindings: Contents[Binding]
-    workloads: Contents[Workload] | None
-
-    @property
-    def problems(self) -> list[Problem]:
-        return [problem for each in self if each is not None for problem in each.problems]
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -72,17 +56,20 @@ def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     _ = rules.gates  # a mistake there is reported before anything is read
     if [*arguments.clusters, *arguments.bindings, *arguments.workloads].count("-") > 1:
         raise NoAnswerError("standard input (-) can be read once only")
-    given = _Input(
-        read(arguments.clusters, as_cluster),
-        read(arguments.bindings, as_binding),
-        read(arguments.workloads, as_workload) if arguments.workloads else None,
-    )
-    clusters = given.clusters
+    clusters, bindings = read(arguments.clusters, as_cluster), read(arguments.bindings, as_binding)
+    workloads = read(arguments.workloads, as_workload)
+    problems = [*clusters.problems, *bindings.problems, *workloads.problems]
     if clusters.problems and not clusters.objects:
-        print_errors(map(str, given.problems))
+        print_errors(map(str, problems))
         raise NoAnswerError("No cluster could be read, so nothing is decided.")
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
-        results = _schedule_all(rules, given, is_new=arguments.as_new)
+        wanted = [as_new(each) for each in bindings.objects] if arguments.as_new else bindings.objects
+        snapshot = Snapshot.of(clusters.objects)
+        objects = ShownObjects(Workloads(workloads.objects if arguments.workloads else None))
+        objects.show(snapshot, wanted)
+        with rules.dry_run(objects) as dry_run:
+            print_errors(map(str, problems))
+            results = Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
     # A closed pipe raises only between two writes.
     sys.stdout.writelines(_written(results, arguments.output).splitlines(keepends=True))
     sys.stdout.flush()
@@ -95,22 +82,11 @@ def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     print_error(
         f"{counted(len(results), 'binding')} on {counted(len(clusters.objects), 'cluster')}: "
         f"{counts[Outcome.PLACED]} placed, {counts[Outcome.NOT_PLACED]} not{others}, "
-        f"{counted(len(given.problems), 'problem')} in the input"
+        f"{counted(len(problems), 'problem')} in the input"
     )
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
     not_placed = sum(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
-    return exit_status(is_good=not (not_placed or others_fail), problems=given.problems)
-
-
-def _schedule_all(rules: Rules, given: _Input, *, is_new: bool) -> list[SimulationResult]:
-    """Schedule all bindings. Raises NoAnswerError: the configuration or a plugin cannot be used."""
-    wanted = [as_new(each) for each in given.bindings.objects] if is_new else given.bindings.objects
-    snapshot = Snapshot.of(given.clusters.objects)
-    objects = ShownObjects(Workloads(None if given.workloads is None else given.workloads.objects))
-    objects.show(snapshot, wanted)
-    with rules.dry_run(objects) as dry_run:
-        print_errors(map(str, given.problems))
-        return Simulation(dry_run, snapshot).run(with_progress(wanted, total=len(wanted)))
+    return exit_status(is_good=not (not_placed or others_fail), problems=problems)
 
 
 def _written(results: Sequence[SimulationResult], output: str) -> str:
