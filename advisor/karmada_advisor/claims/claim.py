@@ -26,10 +26,8 @@ from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, read_binding
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.binding import API_VERSION
-from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping
 from karmada_scheduler.api.policy import PolicyKey
-from karmada_scheduler.structs import Struct
 
 
 def claim(
@@ -65,11 +63,13 @@ def claim(
     concerned = _concerned(before, after.state, accepted)
     for detector in (after, *others):
         concerned.update(detector.concerned)
-    view = SidesOfChange(
-        before, after, [each.state for each in others], {key: each for key, (_, each) in manifests.items()}
-    )
-    keys = dict.fromkeys([*before.templates, *after.state.templates])
-    found = {key: view.concerned(key) if key in concerned else view.unconcerned(key) for key in keys}
+    found = {}
+    for key in dict.fromkeys([*before.templates, *after.state.templates]):
+        _, original = manifests.get(key.binding, (None, None))
+        if key in concerned:
+            found[key] = _changed(key, original, before, after, others)
+        else:
+            found[key] = _unchanged(before.templates[key], original)
     return Claims(found, tuple(refusals))
 
 
@@ -136,58 +136,53 @@ def _in_turn(events: Sequence[Event]) -> list[Sequence[Event]]:
     return [[each] for each in events]
 
 
-class SidesOfChange(Struct, frozen=True):
-    """Both sides of a change, and the results of its other orders."""
+def _unchanged(template: Template, original: Manifest | None) -> TemplateClaim:
+    """Return a template that the change does not concern."""
+    policy = template.claim.policy
+    return TemplateClaim(
+        template=template.key,
+        binding=template.key.binding,
+        policy_before=policy,
+        policy_after=policy,
+        claim_after=template.claim,
+        binding_before=original,
+        binding_after=original,
+        is_kept=policy is not None,
+    )
 
-    before: DetectorState
-    after: Detector
-    others: Sequence[DetectorState]
-    originals: Mapping[BindingKey, Manifest]
 
-    def unconcerned(self, key: TemplateKey) -> TemplateClaim:
-        """Return a template that the change does not concern."""
-        template = self.before.templates[key]
-        policy, binding = template.claim.policy, self.originals.get(key.binding)
-        return TemplateClaim(
-            template=key,
-            binding=key.binding,
-            policy_before=policy,
-            policy_after=policy,
-            claim_after=template.claim,
-            binding_before=binding,
-            binding_after=binding,
-            is_kept=policy is not None,
-        )
-
-    def concerned(self, key: TemplateKey) -> TemplateClaim:
-        """Return a template that the change may concern."""
-        before, detector = self.before, self.after
-        after = detector.state
-        old, new = before.templates.get(key), after.templates.get(key)
-        policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
-        name = key.binding
-        binding, original = after.bindings.get(name), self.originals.get(name)
-        policy = after.policy_of(policy_after)
-        outcome, others = _outcome(after, key), [_outcome(each, key) for each in self.others]
-        return TemplateClaim(
-            template=key,
-            binding=name,
-            policy_before=policy_before,
-            policy_after=policy_after,
-            claim_after=UNCLAIMED if new is None else new.claim,
-            binding_before=original,
-            binding_after=None
-            if binding is None
-            else _manifest(binding, original, before.bindings.get(name)),
-            is_kept=policy_after is not None and policy_after == policy_before and _id(old) == _id(new),
-            waits=_waiting_for(new, detector),
-            replicas_known=new is None or replicas_of(new, detector.options).known,
-            labels_assumed=new is not None
-            and new.labels is None
-            and policy is not None
-            and policy.has_label_selectors,
-            alternatives=tuple(_different(outcome, others)),
-        )
+def _changed(
+    key: TemplateKey,
+    original: Manifest | None,
+    before: DetectorState,
+    detector: Detector,
+    others: Iterable[Detector],
+) -> TemplateClaim:
+    """Return a template that the change may concern; ``others`` have settled after other orders of the events."""
+    after = detector.state
+    old, new = before.templates.get(key), after.templates.get(key)
+    policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
+    name = key.binding
+    binding = after.bindings.get(name)
+    policy = after.policy_of(policy_after)
+    outcome, other_outcomes = _outcome(after, key), [_outcome(each.state, key) for each in others]
+    return TemplateClaim(
+        template=key,
+        binding=name,
+        policy_before=policy_before,
+        policy_after=policy_after,
+        claim_after=UNCLAIMED if new is None else new.claim,
+        binding_before=original,
+        binding_after=None if binding is None else _manifest(binding, original, before.bindings.get(name)),
+        is_kept=policy_after is not None and policy_after == policy_before and _id(old) == _id(new),
+        waits=_waiting_for(new, detector),
+        replicas_known=new is None or replicas_of(new, detector.options).known,
+        labels_assumed=new is not None
+        and new.labels is None
+        and policy is not None
+        and policy.has_label_selectors,
+        alternatives=tuple(_different(outcome, other_outcomes)),
+    )
 
 
 def _claimed_by(state: DetectorState, key: TemplateKey) -> PolicyKey | None:
