@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from karmada_advisor.cli.output import GOOD, NOT_GOOD, print_error, print_errors
@@ -20,7 +20,6 @@ from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.plugin_loader import PluginSetup
-from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 
@@ -65,7 +64,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     print_errors(f"Error: {problem}" for problem in problems)
     if problems:
         return NOT_GOOD
-    sys.stdout.write(_written(_listed(setup), arguments.output))
+    sys.stdout.write(_written(setup, arguments.output))
     warnings = (*configuration.warnings, *setup.built.warnings)
     print_errors(f"Warning: {warning}" for warning in warnings)
     for message in setup.messages:
@@ -74,60 +73,32 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     return GOOD
 
 
-class ListedPlugin(Struct, frozen=True):
-    """A line of the list.
+def _fields(plugin: Registration, built: BuiltProfiles) -> dict[str, Any]:
+    """Return the fields of the JSON output."""
+    enabled = _enabled(plugin.name, built).items()
+    return {
+        "name": plugin.name,
+        "points": [point.value for point in _points_of(plugin, built)],
+        "origin": plugin.origin,
+        "enabled": {name: [point.value for point in points] for name, points in enabled},
+        "doc": plugin.doc,
+    }
 
-    Attributes:
-        plugin: The plugin.
-        points: Its extension points; empty if they cannot be determined.
-        enabled: The extension points at which it runs, by profile.
-    """
 
-    plugin: Registration
-    points: Sequence[Point]
-    enabled: Mapping[str, Sequence[Point]]
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return the fields of the JSON output."""
-        return {
-            "name": self.plugin.name,
-            "points": [point.value for point in self.points],
-            "origin": self.plugin.origin,
-            "enabled": {name: [point.value for point in points] for name, points in self.enabled.items()},
-            "doc": self.plugin.doc,
-        }
-
-    def as_row(self) -> tuple[str, ...]:
-        """Return the cells of the table."""
-        on = {name: points for name, points in self.enabled.items() if points}
-        if not on:
-            enabled = "no"
-        elif len(self.enabled) == 1:
-            [points] = on.values()
-            enabled = "yes" if set(points) == set(self.points) else f"at {_labels(points)}"
-        else:
-            enabled = ", ".join(
-                name if set(points) == set(self.points) else f"{name} (at {_labels(points)})"
-                for name, points in on.items()
-            )
-        return (
-            self.plugin.name,
-            _labels(self.points) or "?",
-            self.plugin.origin or "-",
-            enabled,
-            self.plugin.doc,
-        )
+def _row(plugin: Registration, built: BuiltProfiles) -> tuple[str, ...]:
+    """Return the cells of the table."""
+    points, profiles = _points_of(plugin, built), _enabled(plugin.name, built)
+    some = {
+        name: "" if set(on) == set(points) else f"at {_labels(on)}" for name, on in profiles.items() if on
+    }
+    enabled = ", ".join(f"{name} ({where})" if where else name for name, where in some.items()) or "no"
+    if some and len(profiles) == 1:
+        enabled = next(iter(some.values())) or "yes"
+    return plugin.name, _labels(points) or "?", plugin.origin or "-", enabled, plugin.doc
 
 
 def _labels(points: Sequence[Point]) -> str:
     return ",".join(point.label for point in points)
-
-
-def _listed(setup: PluginSetup) -> list[ListedPlugin]:
-    return [
-        ListedPlugin(plugin, _points_of(plugin, setup.built), _enabled(plugin.name, setup.built))
-        for plugin in setup.registry().values()
-    ]
 
 
 def _points_of(plugin: Registration, built: BuiltProfiles) -> Sequence[Point]:
@@ -147,8 +118,9 @@ def _enabled(name: str, built: BuiltProfiles) -> dict[str, list[Point]]:
     }
 
 
-def _written(listed: Sequence[ListedPlugin], output: str) -> str:
+def _written(setup: PluginSetup, output: str) -> str:
+    plugins = setup.registry().values()
     if output == "json":
-        return as_json([plugin.as_fields() for plugin in listed])
+        return as_json([_fields(plugin, setup.built) for plugin in plugins])
     heading = ("NAME", "POINTS", "ORIGIN", "ENABLED", "DESCRIPTION")
-    return table(heading, [plugin.as_row() for plugin in listed]) + "\n"
+    return table(heading, [_row(plugin, setup.built) for plugin in plugins]) + "\n"
