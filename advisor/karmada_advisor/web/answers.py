@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import io
+import math
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr
@@ -94,7 +95,8 @@ class Answers:
         self._connection = connection
         self._quotas = None if connection is None else QuotaReader(connection)
         _ = rules.gates  # a mistake there is reported at the start
-        self._decisions: tuple[float, int, Decisions] | None = None
+        self._has_process = self._process_of_flags is not None or records is not None
+        self._decisions = 0.0, 0, Decisions(OBJECTS, ())
         self._metrics = metrics or WebMetrics()
         self._asking = asyncio.Lock()
         self.background = Background(arguments.controller_manager, rules, self._session)
@@ -177,9 +179,9 @@ class Answers:
 
     async def process_view(self, key: BindingKey) -> ProcessView | None:
         """Return what the running scheduler says about a binding; None if none was named."""
-        if self._process_of_flags is None and self._records is None:
+        if not self._has_process:
             return None
-        if (kept := self._kept_decisions()) is not None and kept.problem:
+        if (kept := self._kept_decisions(self.state)) is not None and kept.problem:
             return ProcessView(problem=kept.problem)
         try:
             process = await self._process()
@@ -210,38 +212,31 @@ class Answers:
 
     async def decisions(self, state: PageState) -> Decisions:
         """Return the last decisions; the running scheduler is asked once a second at most, and less often if it is away."""
-        if self._process_of_flags is None and self._records is None:
-            if self._decisions is None or self._decisions[1] != state.number:
-                found = Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN)))
-                self._decisions = 0.0, state.number, found
-            return self._decisions[2]
         async with self._asking:
-            kept = self._kept_decisions()
-            if kept is None:
-                kept = await self._read_decisions(state)
-                self._decisions = (time.monotonic(), state.number, kept)
+            if (kept := self._kept_decisions(state)) is None:
+                kept, seconds = await self._read_decisions(state)
+                self._decisions = time.monotonic() + seconds, state.number, kept
             return kept
 
-    def _kept_decisions(self) -> Decisions | None:
-        """Return what the running scheduler has said; None if it is to be asked again."""
-        if self._decisions is None:
-            return None
-        at, number, kept = self._decisions
-        if kept.problem:
-            return kept if time.monotonic() - at < _AWAY_SECONDS else None
-        return kept if number == self.state.number and time.monotonic() - at < _DECISIONS_SECONDS else None
+    def _kept_decisions(self, state: PageState) -> Decisions | None:
+        """Return what was read last; None if it is to be read again."""
+        until, number, kept = self._decisions
+        return kept if time.monotonic() < until and (kept.problem or number == state.number) else None
 
-    async def _read_decisions(self, state: PageState) -> Decisions:
-        try:
-            url = await self._process()
-            process = await asyncio.to_thread(read_state, url)
-            records = await asyncio.to_thread(read_decisions, url, 2 * SHOWN)
-        except NoAnswerError as problem:
-            text = str(problem)
-            return Decisions(
-                OBJECTS, of_objects(state.contents.index.newest(SHOWN)), text, ProcessState(problem=text)
-            )
-        return Decisions(RECORDS, of_records(records), "", process)
+    async def _read_decisions(self, state: PageState) -> tuple[Decisions, float]:
+        """Return decisions, and for how many seconds they are kept as long as the objects are the same."""
+        text, process = "", None
+        if self._has_process:
+            try:
+                url = await self._process()
+                process = await asyncio.to_thread(read_state, url)
+                records = await asyncio.to_thread(read_decisions, url, 2 * SHOWN)
+                return Decisions(RECORDS, of_records(records), "", process), _DECISIONS_SECONDS
+            except NoAnswerError as problem:
+                text = str(problem)
+                process = ProcessState(problem=text)
+        found = Decisions(OBJECTS, of_objects(state.contents.index.newest(SHOWN)), text, process)
+        return found, _AWAY_SECONDS if text else math.inf
 
 
 def _without_warnings() -> AbstractContextManager[object]:
