@@ -123,7 +123,8 @@ def _remedies(
 
 def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:
     """Return what concerns the fleet: settings, and capacity that suffices for several losses."""
-    return [remedy for remedy in report.remedies if remedy.policy is None and remedy.flags]
+    of_fleet = (remedy for remedy in report.remedies if remedy.policy is None)
+    return [remedy for remedy in of_fleet if remedy.flags or remedy.effect is LossClass.NOT_EVICTED]
 
 
 def remedy_words(remedy: model.LossRemedy) -> str:

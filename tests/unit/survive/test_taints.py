@@ -57,30 +57,61 @@ def test_the_first_policy_wins_a_key_and_an_effect() -> None:
     assert found["a"] == (Taint("example.com/down", "1", "NoExecute"),)
 
 
-def _run(folder: Path, *flags: str) -> Ran:
-    (folder / "policies.json").write_text(json.dumps(_policy()))
-    manager = folder / "manager.json"
-    command = [
-        "karmada-controller-manager",
-        "--feature-gates=Failover=true",
-        "--enable-no-execute-taint-eviction=true",
-    ]
-    manager.write_text(json.dumps({"kind": "Pod", "spec": {"containers": [{"command": command}]}}))
-    files = [*_files(folder), f"--controller-manager={manager}", "--domain=cluster"]
-    return commands.run("survive", *files, *flags)
+EVICTING = ["--feature-gates=Failover=true", "--enable-no-execute-taint-eviction=true"]
+
+
+def _run(
+    folder: Path, *flags: str, policy: dict[str, Any] | None = None, manager: list[str] = EVICTING
+) -> Ran:
+    container = {"command": ["karmada-controller-manager", *manager]}
+    files = {"manager": {"kind": "Pod", "spec": {"containers": [container]}}, "policies": policy or {}}
+    for name, content in files.items():
+        (folder / f"{name}.json").write_text(json.dumps(content))
+    given = [f"--taint-policies={folder / 'policies.json'}"] if policy else []
+    flags = (f"--controller-manager={folder / 'manager.json'}", "--domain=cluster", *given, *flags)
+    return commands.run("survive", *_files(folder), *flags)
 
 
 def test_with_the_gate_and_the_flag_a_policy_evicts_without_hands(tmp_path: Path) -> None:
-    without = _run(tmp_path, "a")
-    assert "NOTHING would be evicted by itself: ClusterTaintPolicies are not known." in " ".join(
-        without.out.split()
+    without = " ".join(_run(tmp_path, "a").out.split())
+    assert (
+        "What would be evicted by itself is not known: ClusterTaintPolicies were not read (--taint-policies)."
+        in without
     )
-    ran = _run(tmp_path, "a", f"--taint-policies={tmp_path / 'policies.json'}", "-o=json")
+    ran = _run(tmp_path, "a", "-o=json", policy=_policy())
     assert "Evictions by itself: from 4 clusters, by ClusterTaintPolicies." in ran.fields["summary"]
     assert "(example.com/down)" in ran.fields["summary"]
     [domain] = ran.fields["domains"]
     assert domain["itself"]["counts"] == domain["chosen"]["counts"]
     assert domain["itself"]["dark"] == 1
+
+
+_FLAGS = " ".join(EVICTING)
+_ANOTHER = "a ClusterTaintPolicy with a NoExecute taint for clusters that are not ready"
+
+
+@pytest.mark.parametrize(
+    ("policy", "manager", "asked_for", "not_asked_for"),
+    [
+        (None, [], [_FLAGS, f"{_ANOTHER}, unless there is one (--taint-policies)"], []),
+        (None, EVICTING, [f"{_ANOTHER}, unless there is one (--taint-policies)"], [_FLAGS]),
+        (_policy(), [], [_FLAGS], [_ANOTHER]),
+        (_policy(targetClusters={"clusterNames": ["b"]}), EVICTING, [_ANOTHER], [_FLAGS, "unless"]),
+        (_policy(targetClusters={"clusterNames": ["a", "c"]}), EVICTING[:1], [EVICTING[1]], [_ANOTHER]),
+        (_policy(), EVICTING, [], [_FLAGS, _ANOTHER]),
+    ],
+)
+def test_what_evictions_lack_is_asked_for_and_nothing_that_is_there(
+    policy: dict[str, Any] | None,
+    manager: list[str],
+    asked_for: list[str],
+    not_asked_for: list[str],
+    tmp_path: Path,
+) -> None:
+    found = " ".join(_run(tmp_path, policy=policy, manager=manager).out.split())
+
+    assert [text for text in asked_for if text not in found] == []
+    assert [text for text in not_asked_for if text in found] == []
 
 
 def test_a_file_of_something_else_is_said_in_a_sentence(tmp_path: Path) -> None:

@@ -77,17 +77,25 @@ def guard_edit() -> EditShown:
     return EditShown(Side.CONFIGURATION, "enablePlugin", ObjectShown("Scheduler", "", KEEPS_PLACEMENTS), text)
 
 
-def settings_edit(settings: LossSettings) -> tuple[EditShown, tuple[str, ...]]:
-    """Return what lets Karmada evict from lost clusters by itself, and the flags of karmada-controller-manager."""
+def settings_edit(settings: LossSettings, *, is_tainted: bool) -> tuple[EditShown, tuple[str, ...]]:
+    """Return what lets Karmada evict from lost clusters by itself, and the flags of karmada-controller-manager.
+
+    Args:
+        settings: How karmada-controller-manager is set; it lacks a flag, or ``is_tainted`` is false.
+        is_tainted: Whether ClusterTaintPolicies are known to give each of the clusters a NoExecute taint once it is lost.
+    """
     flags = [] if settings.failover else ["--feature-gates=Failover=true"]
     flags += [] if settings.eviction else ["--enable-no-execute-taint-eviction=true"]
-    text = (
-        f"{PROGRAM} {' '.join(flags)}, and a ClusterTaintPolicy with a NoExecute taint for clusters that are not ready "
-        "(karmada-webhook --allow-no-execute-taint-policy=true)"
-    )
-    return EditShown(Side.CONFIGURATION, "setFlags", ObjectShown("Deployment", "", PROGRAM), text), tuple(
-        flags
-    )
+    wanted = [" ".join((PROGRAM, *flags))] if flags else []
+    if not is_tainted:
+        unless = ", unless there is one (--taint-policies)" if settings.tainted_clusters is None else ""
+        wanted.append(
+            f"a ClusterTaintPolicy with a NoExecute taint for clusters that are not ready{unless} "
+            "(karmada-webhook --allow-no-execute-taint-policy=true)"
+        )
+    shown = ObjectShown("Deployment", "", PROGRAM) if flags else ObjectShown("ClusterTaintPolicy", "", "")
+    op = "setFlags" if flags else "addTaintPolicy"
+    return EditShown(Side.CONFIGURATION, op, shown, ", and ".join(wanted)), tuple(flags)
 
 
 _CONSTRAINTS: Final = "spreadConstraints"

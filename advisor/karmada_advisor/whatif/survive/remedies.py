@@ -128,17 +128,19 @@ class Remedies(Struct, frozen=True):
 
     def of_settings(self, settings: LossSettings) -> Iterator[FoundRemedy]:
         """Yield how the fleet has to be set so that anything is evicted; nothing if it is, or nothing stays."""
-        if settings.failover and settings.eviction:
-            return
-        stay = frozenset(
-            (number, pair.position)
-            for number, tally in enumerate(self._losses.tallies[Loss.ITSELF])
-            for pair in tally.pairs
-            if pair.classified.effect is LossClass.NOT_EVICTED
-        )
-        if stay:
-            edit_, flags = settings_edit(settings)
-            yield FoundRemedy(None, LossClass.NOT_EVICTED, stay, (edit_,), verified=False, flags=flags)
+        losses, lost = self._losses, set[str]()
+        stay = set[PairKey]()
+        for number, tally in enumerate(losses.tallies[Loss.ITSELF]):
+            domain = losses.inputs.domains[number].clusters
+            for pair in tally.pairs:
+                if pair.classified.effect is LossClass.NOT_EVICTED:
+                    stay.add((number, pair.position))
+                    lost |= losses.asked[pair.position].binding.spec.target_names.intersection(domain)
+        is_tainted = all(map(losses.inputs.taints.no_execute, lost))
+        if stay and not (settings.failover and settings.eviction and is_tainted):
+            edit_, flags = settings_edit(settings, is_tainted=is_tainted)
+            pairs = frozenset(stay)
+            yield FoundRemedy(None, LossClass.NOT_EVICTED, pairs, (edit_,), verified=False, flags=flags)
 
     def _rank(self, found: FoundRemedy) -> tuple[bool, bool, int, int, int]:
         return not found.verified, found.needs_owner, -len(found.cured), len(found.edits), found.moves

@@ -81,15 +81,14 @@ def _itself(settings: LossSettings) -> str:
         why = "eviction is off"
     elif settings.tainted_clusters == 0:
         why = "no ClusterTaintPolicy gives a cluster that is not ready a NoExecute taint"
-    elif settings.tainted_clusters is None:
-        why = "ClusterTaintPolicies are not known"
     else:
         why = ""
-    text = (
-        f"Whatever went now, NOTHING would be evicted by itself: {why}."
-        if why
-        else f"Evictions by itself: from {counted(settings.tainted_clusters or 0, 'cluster')}, by ClusterTaintPolicies."
-    )
+    if why:
+        text = f"Whatever went now, NOTHING would be evicted by itself: {why}."
+    elif settings.tainted_clusters is None:
+        text = "What would be evicted by itself is not known: ClusterTaintPolicies were not read (--taint-policies)."
+    else:
+        text = f"Evictions by itself: from {counted(settings.tainted_clusters, 'cluster')}, by ClusterTaintPolicies."
     if settings.loss is Loss.ITSELF:
         return text
     if settings.loss is Loss.GONE:
