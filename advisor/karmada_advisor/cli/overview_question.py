@@ -34,7 +34,7 @@ from karmada_advisor.fleet.label_selectors import selector_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.source import FleetSource
-from karmada_advisor.state.copies import copies_of
+from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.stored import policy_key, text_of
 from karmada_advisor.views.explanation_text import overview_text
@@ -106,7 +106,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     rows = [BindingName(*key, headline(state)) for key, state in states.items()]
     print_errors((*objects.problems, *objects.warnings))
     # The names of what waits for a person, as kubectl and ``explain`` take them with the namespace in ``-n``.
-    names = "".join(f"{resource_name(each.kind, each.name)}\n" for each in found.waiting)
+    names = "".join(f"{resource_name(each.kind, each.name)}\n" for each in found.not_good)
     return CommandAnswer(
         found,
         partial(overview_text, found, rows),
@@ -141,7 +141,11 @@ def _chosen(
         if cluster not in names:
             raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
         manifests = objects.manifests
-        on = [each for each in chosen if cluster in copies_of(each, manifests.get(each.key) or {})]
+        on = [
+            each
+            for each in chosen
+            if cluster in (*each.spec.target_names, *others_on(manifests.get(each.key) or {}))
+        ]
         return on, [], f"with {cluster}"
     if arguments.policy:
         return _of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"

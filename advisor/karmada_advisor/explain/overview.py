@@ -14,9 +14,6 @@ from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState,
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct
 
-_NOT_BAD: Final = frozenset({StateName.BEING_DELETED})
-"""The state in which nothing waits for a person."""
-
 _WAITING: Final = frozenset({StateName.OUT_OF_DATE, StateName.NOT_DECIDED_YET})
 
 
@@ -90,13 +87,13 @@ class ExplanationSummary(Struct, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether the exit status is 0: nothing waits for anybody."""
-        return not self.waiting
+        """Whether the exit status is 0, as that of an answer about each binding alone."""
+        return not self.groups
 
     @property
-    def waiting(self) -> list[BindingName]:
-        """The bindings that wait for a person, the worst first."""
-        return [name for group in self.groups if group.state not in _NOT_BAD for name in group.bindings]
+    def not_good(self) -> list[BindingName]:
+        """The bindings that are not in a good state, the worst first."""
+        return [name for group in self.groups for name in group.bindings]
 
 
 Groups = Mapping[GroupKey, Sequence[BindingKey]]
@@ -119,8 +116,7 @@ def find_causes(
         seconds: CPU time after which no further binding is looked at.
         progress: Called with the number of bindings that are done, and their total.
     """
-    worst_first = sorted(groups.items(), key=_worst_first)
-    wanted = [members for key, members in worst_first if key.state not in _NOT_BAD]
+    wanted = [members for _, members in sorted(groups.items(), key=_worst_first)]
     ordered = [*(members[0] for members in wanted), *(each for members in wanted for each in members[1:])]
     found: dict[BindingKey, Cause | None] = {}
     began = time.thread_time()
@@ -165,7 +161,7 @@ def summary_of(
     undecided = 0
     for key, members in groups.items():
         for each in members:
-            undecided += key.state not in _NOT_BAD and each not in causes
+            undecided += each not in causes
             by_cause.setdefault(_with_cause(key, causes.get(each)), []).append(each)
     ordered = sorted(by_cause.items(), key=_worst_first)
 
@@ -186,7 +182,7 @@ def summary_of(
 
 def _worst_first(group: tuple[GroupKey, Sequence[BindingKey]]) -> tuple[object, ...]:
     key, members = group
-    return key.state in _NOT_BAD, WORST_FIRST[key.state], -len(members), key[2:]
+    return WORST_FIRST[key.state], -len(members), key[2:]
 
 
 _AMOUNT: Final = re.compile(r"(?<![\w.-])\d[\d,.]*(?:m|[KMGTPE]i?)?(?![\w-])")

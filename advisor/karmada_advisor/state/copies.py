@@ -63,6 +63,17 @@ def required_on(manifest: Manifest) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for clusters in requirers(manifest).values() for name in clusters))
 
 
+def evicting_from(manifest: Manifest) -> tuple[str, ...]:
+    """Return the clusters whose copy of a binding runs until its eviction ends."""
+    tasks = mappings(part(manifest, "spec").get("gracefulEvictionTasks"))
+    return tuple(str(each.get("fromCluster")) for each in tasks if each.get("purgeMode") not in PURGED)
+
+
+def others_on(manifest: Manifest) -> tuple[str, ...]:
+    """Return the clusters that have a copy of a binding besides those of its own placement: it is required there, or leaves."""
+    return tuple(dict.fromkeys((*required_on(manifest), *evicting_from(manifest))))
+
+
 def was_required(manifest: Manifest) -> bool:
     """Return whether Karmada made a binding because another one required it."""
     labels = mapping(part(manifest, "metadata").get("labels"))

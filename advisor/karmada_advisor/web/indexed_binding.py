@@ -10,7 +10,7 @@ import orjson
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.overview import GroupKey, group_key
-from karmada_advisor.state.copies import required_on
+from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.model import WORST_FIRST, StateName
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
@@ -55,7 +55,7 @@ class IndexedBinding(NamedTuple):
         group: Of the overview; None in a good state.
         stamp: A hash of the binding as it was read, and of its state.
         binding: The object.
-        required_on: The clusters on which other bindings require it.
+        others_on: The clusters on which other bindings require it, or its old copies run.
         text: What a search looks at, in lower case.
     """
 
@@ -71,7 +71,7 @@ class IndexedBinding(NamedTuple):
     group: GroupKey | None
     stamp: int
     binding: Binding
-    required_on: tuple[str, ...] = ()
+    others_on: tuple[str, ...] = ()
     text: str = ""
 
     @property
@@ -82,7 +82,7 @@ class IndexedBinding(NamedTuple):
     @property
     def clusters(self) -> dict[str, None]:
         """The clusters that have a copy, each once."""
-        return dict.fromkeys((*(target.name for target in self.binding.spec.clusters), *self.required_on))
+        return dict.fromkeys((*(target.name for target in self.binding.spec.clusters), *self.others_on))
 
     @property
     def cursor(self) -> RowCursor:
@@ -120,7 +120,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
         group_key(state),
         int.from_bytes(hashlib.blake2b(content, digest_size=_STAMP_BYTES).digest(), "big"),
         binding,
-        tuple(map(interned, required_on(manifest or {}))),
+        tuple(map(interned, others_on(manifest or {}))),
         f"{binding.key} {resource.kind} {resource.name}".lower(),
     )
 

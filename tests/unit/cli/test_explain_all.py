@@ -170,6 +170,46 @@ def test_a_follower_is_the_same_alone_in_a_list_and_on_its_cluster(
     assert json.loads(capsys.readouterr().out)["total"] == on_cluster
 
 
+@pytest.mark.parametrize(("purge_mode", "total"), [("Gracefully", 1), ("Directly", 0)])
+def test_an_old_copy_is_on_its_cluster_until_its_eviction_ends(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], purge_mode: str, total: int
+) -> None:
+    made = placed_checkout().evicted_from("us-east-1")
+    made.manifest()["spec"]["gracefulEvictionTasks"][0]["purgeMode"] = purge_mode
+
+    _, found = overview(capsys, "--on", "us-east-1", *put(tmp_path, [made]))
+
+    assert found["total"] == total
+
+
+IN_STATES = {
+    "placed": placed_checkout(),
+    "being deleted": placed_checkout().deleting(),
+    "moving": placed_checkout().evicted_from("us-east-1"),
+    "out of date": placed_checkout().generation(2).replicas(50),
+    "held": placed_checkout().suspended(),
+    "not placed": failed_billing(),
+    "not decided yet": binding("new").replicas(1),
+    "nothing to place": binding("idle").replicas(0, cpu=1).observed_generation(1),
+    "no placement": binding("attached").placement(None),
+}
+
+
+@pytest.mark.parametrize(("state", "made"), IN_STATES.items(), ids=IN_STATES)
+def test_a_binding_has_the_same_exit_status_alone_and_in_a_list(
+    state: str, made: BindingBuilder, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if state == "no placement":
+        made.manifest()["metadata"]["labels"] = {}  # no policy claims it
+    given, key = put(tmp_path, [made]), made.build().key
+
+    alone, found = overview(capsys, f"{key.namespace}/{key.name}", *given)
+    status, listed = overview(capsys, "-A", *given)
+
+    assert (found["state"]["name"], [*listed["counts"]]) == (state, [state])
+    assert status == alone
+
+
 @pytest.mark.parametrize(
     ("flags", "total", "status"),
     [

@@ -70,6 +70,31 @@ def test_a_follower_of_a_binding_that_stays_is_not_mentioned() -> None:
     assert not any("settings" in note for note in plan.notes)
 
 
+@pytest.mark.parametrize(
+    ("purge_mode", "deleted", "is_set", "said"),
+    [
+        ("Gracefully", "m1", False, "the old copy of default/web-deployment on m1 ends with the cluster"),
+        ("Gracefully", "m1", True, "the old copy of default/web-deployment on m1 goes on running, unmanaged"),
+        ("Directly", "m1", False, ""),
+        ("Gracefully", "m3", False, ""),
+    ],
+)
+def test_an_old_copy_whose_eviction_waits_ends_on_a_cluster_that_is_gone(
+    purge_mode: str, deleted: str, is_set: bool, said: str
+) -> None:
+    made = settled(web(), m2=4).evicted_from("m1")
+    spec = made.manifest()["spec"]
+    spec["gracefulEvictionTasks"][0]["purgeMode"] = purge_mode
+    spec["preserveResourcesOnDeletion"] = is_set
+
+    plan = plan_of([*clusters(), cluster("m3")], [made], lambda draft: draft.without(deleted))
+
+    assert [note for note in plan.notes if "old copy" in note] == (
+        [f"{said}: it waits for no new one any more"] if said else []
+    )
+    assert ("1 binding" in plan.changes[0].text) is bool(said)
+
+
 @pytest.mark.parametrize(("wanted", "effect"), [(10, Effect.HELD), (4, Effect.MOVED)])
 def test_a_move_cannot_come_while_the_detector_has_not_taken_over_the_template(
     wanted: int, effect: Effect

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.state.copies import copies_of
+from karmada_advisor.state.copies import copies_of, others_on
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.views.state import headline
@@ -41,6 +41,19 @@ def test_a_copy_that_another_binding_requires_is_distinguished_from_that_of_the_
 
     assert headline(read(made)) == "PLACED   m1, m2; m2 is required by shop/app-deployment"
     assert "m2" in copies_of(made.build(), made.manifest())
+
+
+@pytest.mark.parametrize(
+    ("purge_mode", "others"),
+    [("Gracefully", ("m2", "m3")), ("", ("m2", "m3")), ("Directly", ("m2",)), ("Immediately", ("m2",))],
+)
+def test_a_cluster_has_a_copy_that_others_require_or_whose_eviction_has_not_ended(
+    purge_mode: str, others: tuple[str, ...]
+) -> None:
+    made = settings(APP).evicted_from("m3")
+    made.manifest()["spec"]["gracefulEvictionTasks"][0]["purgeMode"] = purge_mode
+
+    assert others_on(made.manifest()) == others
 
 
 def test_a_follower_that_a_member_refuses_is_not_running() -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.names import unknown
-from karmada_advisor.state.copies import required_on
+from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.stored import integer_at, mappings, part, value_at
 from karmada_advisor.whatif.plan.objects import (
     ChangedObjects,
@@ -195,7 +195,7 @@ def _replicas_on(binding: Manifest, cluster: str) -> int | None:
     for each in mappings(value_at(binding, "spec", "clusters")):
         if each.get("name") == cluster:
             return integer_at(each, "replicas") or 0
-    return 0 if cluster in required_on(binding) else None
+    return 0 if cluster in others_on(binding) else None
 
 
 def _changed_amount(cluster: str, summary: Manifest, resource: str, written: str) -> str:

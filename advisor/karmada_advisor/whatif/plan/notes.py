@@ -11,7 +11,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.state.copies import PRESERVED, requirers
+from karmada_advisor.state.copies import PRESERVED, evicting_from, requirers
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.stored import part
@@ -200,8 +200,13 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
             yield f"{BindingEntry(*key)} leaves {shown}, where it goes on running, unmanaged ({PRESERVED})"
         if kept := each.undispatched(each.after):
             yield f"{BindingEntry(*key)} goes on running {counted(kept, 'replica')} too many: dispatching is suspended"
-        if each.new is not None and (found := requirers(what_if.manifest_of(key))):
+        manifest = what_if.manifest_of(key)
+        if each.new is not None and (found := requirers(manifest)):
             yield from _of_follower(key, each, found, placed, deleted)
+        if each.new is not None and (ending := {*evicting_from(manifest)}.intersection(deleted)):
+            ends = "goes on running, unmanaged" if each.preserves else "ends with the cluster"
+            where = ", ".join(sorted(ending))
+            yield f"the old copy of {BindingEntry(*key)} on {where} {ends}: it waits for no new one any more"
 
 
 def _requires(what_if: WhatIf, key: BindingKey) -> bool:
