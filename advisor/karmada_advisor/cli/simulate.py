@@ -25,8 +25,11 @@ from karmada_advisor.cli.questions import rules_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload, read
+from karmada_advisor.state.model import Placed
+from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_advisor.views.text import table
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
@@ -73,7 +76,7 @@ def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     # A closed pipe raises only between two writes.
     sys.stdout.writelines(_written(results, arguments.output).splitlines(keepends=True))
     sys.stdout.flush()
-    counts = Counter(result.outcome for result in results)
+    counts = Counter(map(_outcome, results))
     others = "".join(
         f", {counts[outcome]} {outcome.value}"
         for outcome in (Outcome.GATED, Outcome.WAITING, Outcome.LEFT_ALONE, Outcome.OTHER_SCHEDULER)
@@ -85,8 +88,21 @@ def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
         f"{counted(len(problems), 'problem')} in the input"
     )
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
-    not_placed = sum(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
-    return exit_status(is_good=not (not_placed or others_fail), problems=problems)
+    waits = any(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
+    lacks = any(each.outcome is Outcome.LEFT_ALONE and _lacks_clusters(each.binding) for each in results)
+    return exit_status(is_good=not (waits or lacks or others_fail), problems=problems)
+
+
+def _outcome(result: SimulationResult) -> Outcome:
+    """Return the outcome of a binding: it is not placed if nothing is decided, and it has only a part of its replicas."""
+    is_part = result.outcome is Outcome.PLACED and result.decision is None and _lacks_clusters(result.binding)
+    return Outcome.NOT_PLACED if is_part else result.outcome
+
+
+def _lacks_clusters(binding: Binding) -> bool:
+    """Return whether a binding lacks clusters, or replicas on them; not if it follows others."""
+    state = state_of(binding, {}, Facts())
+    return binding.spec.placement is not None and state.placed is not Placed.ALL and not state.is_good
 
 
 def _written(results: Sequence[SimulationResult], output: str) -> str:
@@ -111,8 +127,18 @@ def _table(results: Sequence[SimulationResult]) -> str:
             message = str(result.held)
         elif condition is not None and condition.status != "True":
             scheduled, message = condition.reason, condition.message
+        elif result.decision is None:
+            message = _why_undecided(result.binding)
         rows.append((result.binding.key.display, type_, scheduled, clusters or "-", message))
     return table(("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE"), rows) + "\n"
+
+
+def _why_undecided(binding: Binding) -> str:
+    """Return why nothing is decided about a binding; "" if it is where its last decision has put it."""
+    if binding.spec.placement is None:
+        return "it has no placement of its own and follows other bindings"
+    state = state_of(binding, {}, Facts())
+    return "" if state.is_good else "; ".join(filter(None, (state.name.value, state.text)))
 
 
 def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:

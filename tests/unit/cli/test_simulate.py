@@ -387,12 +387,35 @@ def test_a_flag_decides_placed_bindings_from_scratch(run: Run) -> None:
     assert again.results[0]["scheduleType"] == "First"
 
 
-def test_a_suspended_unplaced_binding_is_skipped(run: Run) -> None:
-    suspended = binding("paused").replicas(1).duplicated()
-    suspended.manifest()["spec"]["suspension"] = {"scheduling": True}
-    ran = run(FLEET, [suspended])
-    assert ran.status == 0
-    assert "0 placed, 0 not, 1 left alone" in ran.err
+def _attached() -> BindingBuilder:
+    made = binding("attached").placement(None)
+    made.manifest()["metadata"]["labels"] = {}
+    return made
+
+
+@pytest.mark.parametrize(
+    ("made", "status", "summary", "message"),
+    [
+        (binding("paused").replicas(1).suspended(), 1, "0 placed, 0 not, 1 left alone", "suspended"),
+        (binding("paused").replicas(1).suspended().on(m1=1).applied(), 0, "1 placed, 0 not", ""),
+        (
+            binding("part").replicas(3).suspended().on(m1=1).applied().dynamic_weight(),
+            1,
+            "0 placed, 1 not",
+            "suspended",
+        ),
+        (binding("gone").replicas(1).deleting(), 1, "1 left alone", "being deleted"),
+        (binding("idle").replicas(0, cpu=1), 0, "1 placed, 0 not", ""),
+        (_attached(), 0, "1 left alone", "follows other bindings"),
+    ],
+)
+def test_what_nobody_decides_about_is_not_placed_unless_it_needs_no_cluster(
+    run: Run, made: BindingBuilder, status: int, summary: str, message: str
+) -> None:
+    ran = run(FLEET, [made])
+
+    assert (ran.status, summary in ran.err) == (status, True)
+    assert message in run(FLEET, [made], "-o=table").out
 
 
 def test_several_files_are_combined_and_may_be_gzipped(run: Run, tmp_path: Path) -> None:
@@ -551,7 +574,8 @@ def test_the_table_has_one_line_per_binding(run: Run) -> None:
         "ResourceBinding(default/web-deployment)        First  True          m1:2, m2:4\n"
         "ClusterResourceBinding(role)                   First  NoClusterFit  -           0/3 clusters are available: "
         "3 cluster(s) did not match the placement cluster affinity constraint.\n"
-        "ResourceBinding(default/suspended-deployment)  Avoid  -             m1:1\n"
+        "ResourceBinding(default/suspended-deployment)  Avoid  -             m1:1        held; scheduling is suspended "
+        "(spec.suspension.scheduling of the binding)\n"
     )
 
 
