@@ -6,7 +6,7 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -30,8 +30,9 @@ from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.state.model import HeldBy
+from karmada_advisor.state.quota import NOT_READ, grows, not_sure
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.state.stored import condition_of
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
 from karmada_advisor.whynot import answer as whynot_answer
 from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
@@ -46,6 +47,7 @@ from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import replace
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -160,9 +162,7 @@ def ask(
         return _causes(Situation(using.inputs_of(binding, snapshot), decision), question)
 
     inputs, notes = using.inputs_of(binding, edited.snapshot), _notes(using)
-    if using.fleet.quotas is None and condition_of(binding).reason == QUOTA_EXCEEDED:
-        notes.append("A quota has refused it, and quotas were not read (--quotas): it may refuse it again.")
-    return whynot_answer.answer(
+    found = whynot_answer.answer(
         edited,
         question,
         bounds,
@@ -172,6 +172,19 @@ def ask(
         notes=notes,
         more=lambda root: () if more is None or inputs.not_known else more(edited, question, root),
     )
+    return replace(found, notes=(*found.notes, *_of_quotas(found, inputs)))
+
+
+def _of_quotas(found: WhyNot, inputs: ExplainInputs) -> Iterator[str]:
+    """Yield what is not known about quotas, where more would be charged than is, or one has refused the binding."""
+    results = (found.next.result, *(remedy.result for remedy in found.remedies))
+    more = any(grows(inputs.binding.spec, found.present, each) for each in results)
+    if found.state.held_by is HeldBy.QUOTA and inputs.quotas is None:
+        yield "A quota has refused it, and quotas were not read (--quotas): it may refuse it again."
+    elif inputs.quotas is None and more:
+        yield NOT_READ
+    elif (more or found.next.reason == QUOTA_EXCEEDED) and (unsure := not_sure(inputs.quotas or {})):
+        yield unsure
 
 
 def _notes(using: Explaining) -> list[str]:

@@ -46,6 +46,9 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
         )
     if situation.state is NextState.NO_REPLICAS:
         return ranked(causes_trigger.of_no_replicas(situation))
+    if situation.over_quota is not None:
+        refused = causes_capacity.over_quota(situation)
+        return ranked([*stored, *refused, *causes_state.reported_by_events(situation)])
     return ranked(
         [
             *causes_state.of_graceful_move(situation),

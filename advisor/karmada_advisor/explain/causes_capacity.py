@@ -11,6 +11,7 @@ from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.state.quota import not_sure, quantity_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
@@ -199,6 +200,30 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
     whose = f"the estimator{'s' if count > 1 else ''} of {shown_}"
     text = f"{whose} failed ({failed[0]['why']}), so resource summaries counted there{age}{others}"
     yield Cause("EstimatorFailed", Stage.CAPACITY, evidence, text)
+
+
+def over_quota(situation: Situation) -> Iterator[Cause]:
+    """Yield the quota that refuses what the next decision gives."""
+    found = situation.over_quota
+    if found is None:
+        return
+    excess, wanted = found.excess, situation.inputs.binding.spec.replicas
+    amounts = {
+        name: quantity_text(excess.resource, getattr(excess, name)) for name in ("wanted", "limit", "used")
+    }
+    evidence = {
+        "quota": str(excess.quota),
+        "resource": excess.resource,
+        **amounts,
+        "mostReplicas": found.most,
+    }
+    text = (
+        str(excess)
+        if found.most is None
+        else f"{excess}; it allows {found.most} of {counted(wanted, 'replica')}"
+    )
+    unsure = not_sure(situation.inputs.quotas or {})
+    yield Cause("QuotaLimits", Stage.CAPACITY, evidence, "; ".join(filter(None, (text, unsure))))
 
 
 _PODS: Final = "pods"

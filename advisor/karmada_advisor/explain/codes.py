@@ -16,7 +16,7 @@ CODES: Final = frozenset({
     "NoPlacement", "NotApplied", "NotClaimed", "NotDecidedYet", "NotEnoughRoom", "NotOurs", "NotRetried",
     "NothingAsks", "NothingSelected", "OnlyPodsCount", "OtherNumber", "OtherScheduler", "OutOfDate",
     "OwnReplicasCount", "PluginCodeMissing", "PluginFailed", "PluginRefused", "PluginSelected",
-    "PluginsNotKnown", "PolicyChosen", "PolicyLazy", "PriorityClassMissing", "QuotaRefused",
+    "PluginsNotKnown", "PolicyChosen", "PolicyLazy", "PriorityClassMissing", "QuotaLimits", "QuotaRefused",
     "RebalancerTooOld", "RecordedFailure", "RecordedRefusal", "Refused", "RegionFewerClusters",
     "RegionNotNeeded", "RegionOneCluster", "RegionTie", "RegionWeight", "RegionsFirst", "Released",
     "Reported", "ResourceNotInModels", "RollingOut", "RoundedAway", "SchedulerDown", "SchedulerMissing",

@@ -74,6 +74,7 @@ class Explaining(Struct, frozen=True, dict=True):
             binding_manifest=fleet.manifests.get(binding.key),
             facts=self.facts,
             template_labels=fleet.template_labels(binding.spec.resource),
+            quotas=fleet.quotas_of(binding.key.namespace),
             others=fleet.bindings,
             events=fleet.warning_events(),
             rules=str(self.rules.stock if is_stock else self.rules) if is_known else "",

@@ -9,6 +9,7 @@ from typing import Any, Final
 from karmada_advisor.explain.model import RecordedDecision
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.state.model import Target
+from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import parse_time, second_after
@@ -53,6 +54,7 @@ class ExplainInputs(Struct, frozen=True):
         not_known: That nobody here knows by which rules its scheduler decides; "" if somebody does.
         plugin_dirs: Where that process has loaded plugins from.
         rules: What ``framework`` and ``gates`` are, for people.
+        quotas: The quotas of its namespace that count, and whether that is sure; None if they were not read.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
     """
 
@@ -75,6 +77,7 @@ class ExplainInputs(Struct, frozen=True):
     not_known: str = ""
     plugin_dirs: Sequence[str] = ()
     rules: str = ""
+    quotas: Mapping[Quota, bool] | None = None
     others: Sequence[Binding] = ()
 
     @classmethod

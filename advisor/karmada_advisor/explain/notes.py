@@ -10,6 +10,7 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.copies import PRESERVED, preserves
 from karmada_advisor.state.model import StateName
+from karmada_advisor.state.quota import NOT_READ, grows
 from karmada_scheduler.api.matching import untolerated
 from karmada_scheduler.api.names import ending
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
@@ -75,6 +76,9 @@ def notes_of(situation: Situation) -> Iterator[str]:
         yield f"copies on clusters that it leaves, and all if it is deleted, go on running, unmanaged ({PRESERVED})"
     if not situation.placement or situation.now.decision.error is not None:
         return
+    spec, targets = situation.inputs.binding.spec, situation.now.decision.targets or ()
+    if situation.inputs.quotas is None and situation.asks and grows(spec, spec.clusters, targets):
+        yield NOT_READ
     candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
     if not candidates or not situation.inputs.binding.spec.replicas:
         return

@@ -216,7 +216,8 @@ def group_key(state: BindingState) -> GroupKey | None:
 
 def causes_of_state(situation: Situation) -> list[Cause]:
     """Return the causes of the state of a binding; none if it only waits for a decision that places it."""
-    if situation.stored.name in _WAITING and situation.state is NextState.PLACED:
+    is_placed = situation.state is NextState.PLACED and situation.over_quota is None
+    if situation.stored.name in _WAITING and is_placed:
         return []
     return causes_of_binding(situation)
 

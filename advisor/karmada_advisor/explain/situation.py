@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
@@ -19,6 +20,7 @@ from karmada_advisor.explain.trace_model import (
 from karmada_advisor.explain.trace_select import trace_select
 from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState, HeldBy
+from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_advisor.state.reading import NOT_CHANGED, state_of
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
@@ -121,6 +123,18 @@ def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
     return {target.name: target.replicas for target in sorted(targets)}
 
 
+class OverQuota(NamedTuple):
+    """A quota that refuses a placement.
+
+    Attributes:
+        excess: By which resource, and how much.
+        most: How many replicas of the binding the quotas allow; None if they do not limit them.
+    """
+
+    excess: Excess
+    most: int | None
+
+
 class Situation(Struct, frozen=True, dict=True):
     """One binding with everything that an explanation needs; the decisions are made when they are first needed."""
 
@@ -213,8 +227,21 @@ class Situation(Struct, frozen=True, dict=True):
 
     @property
     def is_foreseen(self) -> bool:
-        """Whether it is known what the next decision writes: by which rules, and that no quota has refused the last one."""
-        return self.inputs.is_judged and self.stored.held_by is not HeldBy.QUOTA
+        """Whether it is known what the next decision writes: by which rules, and that no quota refuses it."""
+        may_be_refused = self.inputs.quotas is None and self.stored.held_by is HeldBy.QUOTA
+        return self.inputs.is_judged and not may_be_refused and self.over_quota is None
+
+    @cached_property
+    def over_quota(self) -> OverQuota | None:
+        """The quota that refuses what the next decision gives; None if none does, or they were not read."""
+        if not self.inputs.quotas or not (self.is_decided and self.asks):
+            return None
+        binding, targets = self.inputs.binding, self.now.decision.targets
+        if targets is None:
+            return None
+        ledger, own, namespace = Ledger(self.inputs.quotas), usage(binding.spec), binding.key.namespace
+        found = ledger.charge(namespace, own, usage(binding.spec, targets))
+        return None if found is None else OverQuota(found, ledger.most_replicas(namespace, binding.spec, own))
 
     @cached_property
     def placement(self) -> dict[str, int]:

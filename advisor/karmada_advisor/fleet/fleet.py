@@ -9,9 +9,10 @@ from typing import Final, TypeVar
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.named_binding import NamedBinding, does_not_exist, singular
 from karmada_advisor.state.model import SchedulerShown
+from karmada_advisor.state.quota import Quota, enforced, read_quota
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers, schedulers_of
-from karmada_advisor.state.stored import Manifest, binding_key, event_time, mapping
+from karmada_advisor.state.stored import Manifest, binding_key, event_time, mapping, text_of
 from karmada_scheduler.api.binding import KINDS, RESOURCE_BINDING, Binding, BindingKey, ObjectReference
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
@@ -58,8 +59,8 @@ class Fleet(Struct):
         bindings: In the order of the files.
         manifests: Clusters by name, and bindings by key, as they were read.
         policies: None if they were not read.
-        quotas: FederatedResourceQuotas; None if they were not read: no quota has refused a wanted binding, or they may not
-            be read.
+        quotas: FederatedResourceQuotas, of a control plane those of the namespace of the wanted binding; None if they were
+            not read.
         workloads: None if none were given; of a control plane, the wanted one if it has no binding.
         template_replicas: ``spec.replicas`` of the templates of apps/v1 that files have, by ``KIND/NAMESPACE/NAME``.
         problems: What could not be read, one line each.
@@ -122,6 +123,18 @@ class Fleet(Struct):
             source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
             newest.setdefault(source, each)
         return [each for each in newest.values() if each.get("type") == "Warning"]
+
+    def quotas_of(self, namespace: str) -> dict[Quota, bool] | None:
+        """Return the quotas of a namespace that Karmada enforces, or may enforce, and whether that is sure.
+
+        None if quotas were not read. One that the API server cannot have stored counts for nothing.
+        """
+        if self.quotas is None:
+            return None
+        mine = (each for each in self.quotas if text_of(each, "metadata", "namespace") == namespace)
+        has_all = RESOURCE_BINDING in self.coverage.whole
+        quotas = [quota for quota, _ in parsed(mine, read_quota, [])]
+        return enforced(quotas, self.bindings, has_all=has_all)
 
     def add_clusters(self, found: Iterable[tuple[Cluster, Manifest]]) -> None:
         """Add clusters with their manifests."""

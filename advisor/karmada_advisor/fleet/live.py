@@ -56,7 +56,7 @@ def read_live(
             await reading.wanted(asked)
         await reading.clusters()
         await reading.policies()
-        await reading.quotas()
+        await reading.quotas(of_settled=all_bindings)
         await reading.priority_classes(names_priority_class)
         if all_bindings:
             await reading.other_bindings()

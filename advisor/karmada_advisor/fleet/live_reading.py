@@ -24,7 +24,6 @@ from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 
 _PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (karmada.PROPAGATION_POLICIES, karmada.CLUSTER_PROPAGATION_POLICIES)
@@ -160,13 +159,18 @@ class LiveReading:
         if None not in found:
             self.found.policies = [policy for policies in found for policy in policies or ()]
 
-    async def quotas(self) -> None:
-        """Read the quotas that concern the wanted binding, if one has refused it. An answer without them is still right."""
+    async def quotas(self, *, of_settled: bool) -> None:
+        """Read the quotas of the namespace of the wanted binding. An answer without them says so.
+
+        Args:
+            of_settled: Also if the last decision about the binding has succeeded, and nothing has changed since.
+        """
         for binding in self.found.bindings:
-            if condition_of(binding).reason == QUOTA_EXCEEDED:
-                namespace = binding.key.namespace
+            namespace, seen = binding.key.namespace, binding.status.scheduler_observed_generation
+            is_settled = condition_of(binding).status == "True" and seen == binding.generation
+            if namespace and (of_settled or not is_settled):
                 found = await self._all_or_warning(karmada.FEDERATED_RESOURCE_QUOTAS, namespace=namespace)
-                self.found.quotas = self.found.quotas if found is None else [*found]
+                self.found.quotas = None if found is None else [*found]
 
     async def priority_classes(self, names_one: NamesPriorityClass) -> None:
         """Read which PriorityClasses exist if a missing one may be why the wanted workload has no binding."""

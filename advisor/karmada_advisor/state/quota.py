@@ -16,6 +16,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import Final
 
+from karmada_advisor.state.model import Target
+from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingSpec, ReplicaRequirements, TargetCluster
 from karmada_scheduler.api.manifest import (
     Manifest,
@@ -26,11 +28,17 @@ from karmada_scheduler.api.manifest import (
     read_sequence,
 )
 from karmada_scheduler.api.quantity import Quantity, read_list
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
 from karmada_scheduler.structs import Struct
 
 KIND: Final = "FederatedResourceQuota"
 
+NOT_READ: Final = (
+    "whether a FederatedResourceQuota refuses what is placed is not known: quotas were not read (--quotas)"
+)
+
+_Assigned = Target | TargetCluster
 Usage = Mapping[str, Fraction]
 """Amounts by resource, in cores of cpu and whole units of the others."""
 
@@ -132,6 +140,13 @@ def usage(spec: BindingSpec, clusters: Sequence[TargetCluster] | None = None) ->
     return found
 
 
+def grows(spec: BindingSpec, before: Iterable[_Assigned], after: Iterable[_Assigned]) -> bool:
+    """Return whether a binding is charged with more after a change of its clusters."""
+    targets = ([TargetCluster(each.name, each.replicas) for each in side] for side in (before, after))
+    charged_before, charged_after = (sum(usage(spec, each).values()) for each in targets)
+    return charged_after > charged_before
+
+
 def _add(total: dict[str, Fraction], requirements: ReplicaRequirements | None, times: int) -> None:
     for name, amount in (requirements.resource_request if requirements is not None else {}).items():
         if added := _exact(amount) * times:
@@ -218,7 +233,7 @@ class Ledger:
         return min((each for each in found if each is not None), default=None)
 
 
-def is_enforced(quota: Quota, bindings: Iterable[Binding]) -> bool | None:
+def is_enforced(quota: Quota, bindings: Iterable[Binding], *, has_all: bool = True) -> bool | None:
     """Return whether Karmada enforces a quota, by what its status says; None if it does not show that.
 
     With the gate FederatedQuotaEnforcement the status has what bindings use; without it, what the static assignments of
@@ -226,8 +241,11 @@ def is_enforced(quota: Quota, bindings: Iterable[Binding]) -> bool | None:
 
     Args:
         quota: The quota.
-        bindings: All bindings of its namespace.
+        bindings: All bindings of its namespace, as far as they are known.
+        has_all: Whether these are all.
     """
+    if quota.is_static and not has_all:
+        return None
     charged: dict[str, Fraction] = {}
     for each in bindings:
         for name, amount in usage(each.spec).items():
@@ -237,3 +255,34 @@ def is_enforced(quota: Quota, bindings: Iterable[Binding]) -> bool | None:
     if not charged and not used:
         return None
     return used == charged if quota.is_static or not used else True
+
+
+def enforced(
+    quotas: Iterable[Quota], bindings: Iterable[Binding], *, has_all: bool = True
+) -> dict[Quota, bool]:
+    """Return the quotas that Karmada enforces, or may enforce, and whether that is sure.
+
+    Args:
+        quotas: All quotas.
+        bindings: The bindings as they are, as far as they are known.
+        has_all: Whether these are all.
+    """
+    by_namespace: dict[str, list[Binding]] = {quota.namespace: [] for quota in quotas}
+    has_refused = False
+    for each in bindings if by_namespace else ():
+        has_refused |= condition_of(each).reason == QUOTA_EXCEEDED
+        if each.key.namespace in by_namespace:
+            by_namespace[each.key.namespace].append(each)
+    found = {}
+    for quota in quotas:
+        is_enforced_now = has_refused or is_enforced(quota, by_namespace[quota.namespace], has_all=has_all)
+        if is_enforced_now is not False:
+            found[quota] = is_enforced_now is True
+    return found
+
+
+def not_sure(quotas: Mapping[Quota, bool]) -> str:
+    """Return on what it depends whether some of the quotas of ``enforced`` count; "" if that is sure for all."""
+    unsure = ", ".join(str(quota) for quota, is_sure in quotas.items() if not is_sure)
+    gate = "quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement"
+    return f"{gate}, which the status of {unsure} does not tell" if unsure else ""

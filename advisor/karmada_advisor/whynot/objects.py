@@ -9,7 +9,6 @@ from typing import Final
 
 from karmada_advisor.state.quota import Ledger, Usage, read_quota, usage
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whynot.json_patch import Patched, patched
 from karmada_advisor.whynot.scheduled import Scheduled, scheduled_of
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -67,7 +66,7 @@ class ObjectSet(Struct, dict=True):
         rules: Schedule the changed objects.
         clusters: Every Cluster as read, and parsed, in the order of the files.
         bindings: Every binding as read, and parsed, in the order of the files.
-        quotas: FederatedResourceQuotas; they count if a quota has refused the binding.
+        quotas: The FederatedResourceQuotas of its namespace that count.
         policies: All policies; empty if they are not known.
         template_labels: The labels of the template of the binding; None if they are not known.
         schedulers: Which schedulers exist. A binding of one that is missing or down is not scheduled.
@@ -225,20 +224,13 @@ class ObjectSet(Struct, dict=True):
         """Whether a controller such as that of MultiClusterServices writes the placement of the binding, and no policy does."""
         return bool(self.bindings[self.ref][1].labels.get(MANAGED_BY_LABEL))
 
-    @cached_property
-    def enforces_quotas(self) -> bool:
-        """Whether quotas count: one has refused the binding. Nothing that is stored says whether the webhook has the gate."""
-        reason = condition_of(self.bindings[self.ref][1]).reason
-        return bool(self.quotas) and not self.as_new and reason == QUOTA_EXCEEDED
-
     def ledger(self, manifests: Mapping[ObjectRef, Manifest]) -> Ledger:
-        """Return the quotas of the namespace, some of them changed.
+        """Return the quotas, some of them changed.
 
         Raises:
             ManifestError: A field of a quota has the wrong type.
         """
-        mine = {ref: quota for ref, quota in self.quotas.items() if ref.namespace == self.key.namespace}
-        return Ledger(read_quota(manifests.get(ref, quota)) for ref, quota in mine.items())
+        return Ledger(read_quota(manifests.get(ref, quota)) for ref, quota in self.quotas.items())
 
     @cached_property
     def usage(self) -> Usage:
@@ -249,7 +241,7 @@ class ObjectSet(Struct, dict=True):
         self, binding: Binding, scheduled: Scheduled, manifests: Mapping[ObjectRef, Manifest]
     ) -> Scheduled:
         """Return what was scheduled, refused if a quota refuses it."""
-        if not self.enforces_quotas or scheduled.code != SUCCESS:
+        if not self.quotas or self.as_new or scheduled.code != SUCCESS:
             return scheduled
         wanted = usage(binding.spec, scheduled.targets)
         try:

@@ -13,6 +13,7 @@ from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.remedy_model import Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
+from karmada_advisor.state.quota import KIND as QUOTA
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.found_edits import SearchBounds
 from karmada_advisor.whynot.goals import IsDecided, IsPlaced
@@ -91,6 +92,8 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
     objects = using.fleet
     chosen = objects.bindings if bindings is None else bindings
     mine = next(each for each in chosen if each.key == key)
+    quotas = objects.quotas_of(key.namespace) or ()
+    counting = {ObjectRef(QUOTA, quota.namespace, quota.name) for quota in quotas}
     return ObjectSet(
         key,
         using.dry_run,
@@ -99,7 +102,7 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
             for each in objects.clusters
         },
         {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in chosen},
-        quotas={ObjectRef.of(each): each for each in objects.quotas or ()},
+        quotas={ref: each for each in objects.quotas or () if (ref := ObjectRef.of(each)) in counting},
         policies={ObjectRef.of(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=objects.schedulers(using.rules.running),

@@ -186,21 +186,58 @@ def test_an_added_cluster_name_says_in_which_affinity_term(
     assert "add m2 to clusterNames of affinity term first" in texts
 
 
-def test_a_quota_does_not_count_as_long_as_none_has_refused_the_binding(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made = binding("web").replicas(3, cpu=1).dynamic_weight()
-    quota = {
+_GATE = "quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement"
+_UNREAD = (
+    "whether a FederatedResourceQuota refuses what is placed is not known: quotas were not read (--quotas)"
+)
+
+
+def quota(cpu: str, used: dict[str, str] | None = None, *, namespace: str = "default") -> dict[str, Any]:
+    return {
         "kind": "FederatedResourceQuota",
-        "metadata": {"name": "team-a", "namespace": "default"},
-        "spec": {"overall": {"cpu": "1"}},
+        "metadata": {"name": "team-a", "namespace": namespace},
+        "spec": {"overall": {"cpu": cpu}},
+        "status": {"overallUsed": used or {}},
     }
 
-    found = asked(
-        tmp_path, capsys, "rb/web-deployment", "--placed", bindings=[made.manifest()], quotas=[quota]
-    )
 
-    assert found["nextHolds"]
+@pytest.mark.parametrize(
+    ("quotas", "on", "is_placed", "note"),
+    [
+        (None, {}, True, _UNREAD),
+        ([], {}, True, ""),
+        ([quota("9", {"cpu": "1"})], {}, True, ""),
+        ([quota("1", {"cpu": "1"})], {}, False, ""),
+        ([quota("1", {"cpu": "1"}, namespace="other")], {}, True, ""),
+        ([quota("1")], {}, False, _GATE),
+        ([quota("1")], {"m1": 1}, True, ""),
+    ],
+    ids=["not read", "none", "large enough", "too small", "of another", "may count", "does not count"],
+)
+def test_a_quota_that_counts_refuses_before_it_has_refused_the_binding(
+    quotas: list[dict[str, Any]] | None,
+    on: dict[str, int],
+    is_placed: bool,
+    note: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    made = binding("web").replicas(3, cpu=1).dynamic_weight().on(**on)
+    clusters = [cluster("m1").capacity(cpu=9, pods=100).manifest()]
+    files: dict[str, Any] = {"clusters": clusters, "bindings": [made.manifest()]}
+    files |= {} if quotas is None else {"quotas": quotas}
+
+    found = asked(tmp_path, capsys, "rb/web-deployment", "m1", "--replicas=3", **files)
+    explained = said(tmp_path, capsys, "explain", "web", **files)
+
+    assert found["nextHolds"] is is_placed
+    assert [each for each in found["notes"] if note not in each] == []
+    assert bool(found["notes"]) is bool(note)
+    assert ("QuotaLimits" in explained) is not is_placed
+    assert ("Would be: m1 3" in explained) is is_placed
+    assert note in explained
+    if not is_placed:
+        assert {op for each in ops(found) for op in each} & {"setReplicas", "raiseQuota", "setRequest"}
 
 
 def test_preemption_comes_first_where_a_policy_holds_the_template(

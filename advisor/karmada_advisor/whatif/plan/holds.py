@@ -14,7 +14,7 @@ from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.fleet.rules import not_known
-from karmada_advisor.state.quota import Excess, Ledger, Quota, is_enforced, usage
+from karmada_advisor.state.quota import Excess, Ledger, Quota, usage
 from karmada_advisor.state.reading import TEMPLATE_DIFFERS, other_replicas
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of, foreign_refusals
@@ -111,27 +111,6 @@ def template_hold(before: PlanObjects, binding: Binding, options: DetectorOption
     if wanted in {0, stored}:
         return None
     return Hold(PlanHeldBy.DETECTOR, TEMPLATE_DIFFERS, other_replicas(wanted, stored))
-
-
-def enforced(quotas: Iterable[Quota], bindings: Iterable[Binding]) -> dict[Quota, bool]:
-    """Return the quotas that Karmada enforces, or may enforce, and whether that is sure.
-
-    Args:
-        quotas: All quotas.
-        bindings: All bindings, as they are.
-    """
-    by_namespace: dict[str, list[Binding]] = {each.namespace: [] for each in quotas}
-    has_refused = False
-    for each in bindings if by_namespace else ():
-        has_refused |= condition_of(each).reason == QUOTA_EXCEEDED
-        if each.key.namespace in by_namespace:
-            by_namespace[each.key.namespace].append(each)
-    found = {}
-    for quota in quotas:
-        is_enforced_now = has_refused or is_enforced(quota, by_namespace[quota.namespace])
-        if is_enforced_now is not False:
-            found[quota] = is_enforced_now is True
-    return found
 
 
 def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.copies import PRESERVED, evicting_from, requirers
 from karmada_advisor.state.model import BindingEntry
-from karmada_advisor.state.quota import Quota
+from karmada_advisor.state.quota import Quota, not_sure
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan import deletions
 from karmada_advisor.whatif.plan.capacity_model import Capacity
@@ -78,12 +78,9 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
     if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in growing]:
         yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
-    unsure = [each for each, is_sure in quotas.items() if not is_sure]
+    unsure = not_sure(quotas)
     if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):
-        yield (
-            f"quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement, which the status of "
-            f"{', '.join(map(str, unsure))} does not tell"
-        )
+        yield unsure
     rules = inputs.rules_after
     if rules.accounts and capacity:
         yield "placements that the running scheduler still assumes (SchedulingOvercommitProtection) are not known"

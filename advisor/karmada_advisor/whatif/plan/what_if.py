@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from karmada_advisor.state.copies import preserves
 from karmada_advisor.state.propagation import Suspended
-from karmada_advisor.state.quota import Quota
+from karmada_advisor.state.quota import Quota, enforced
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.whatif.plan import deletions, holds
 from karmada_advisor.whatif.plan.decide import PlanSide
@@ -97,7 +97,7 @@ class WhatIf:
         before = self._side(self.inputs.rules, self.before)
         self._decide_before(before)
         self.sides = after, before
-        quotas = holds.enforced(self.inputs.quotas or (), self.before.bindings.values())
+        quotas = enforced(self.inputs.quotas or (), self.before.bindings.values())
         if quotas:
             holds.charge(self.comparisons.values(), [*quotas])
         return quotas
