@@ -88,8 +88,11 @@ class APIEnablement:
             return
         yield from _served_version(context)
         kind = {"kind": resource.kind, "name": f"{resource.kind.lower()}s"}
-        text = f"serve {version} {resource.kind} (install the CRD)"
-        instead = f"Install what serves {version} {resource.kind} on {context.name}; Karmada then updates its list of APIs."
+        what, group = f"{version} {resource.kind}", version.rpartition("/")[0]
+        is_custom = "." in group and group not in _OF_KUBERNETES
+        text = f"serve {what} (install the CRD)" if is_custom else f"serve {what}"
+        by = f"Install what serves {what}" if is_custom else f"Run a Kubernetes that serves {what}"
+        instead = f"{by} on {context.name}; Karmada then updates its list of APIs."
         path: tuple[str | int, ...] = ("status", "apiEnablements")
         value: Any = {"groupVersion": version, "resources": [kind]}
         for index, found in enumerate(context.at(context.cluster_ref, path) or []):
@@ -97,6 +100,15 @@ class APIEnablement:
                 path, value = (*path, index, "resources"), kind
                 break
         yield context.on_cluster.append("serveApi", path, value, text, instead=instead)
+
+
+_OF_KUBERNETES: Final = frozenset({
+    "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "certificates.k8s.io",
+    "coordination.k8s.io", "discovery.k8s.io", "events.k8s.io", "flowcontrol.apiserver.k8s.io",
+    "networking.k8s.io", "node.k8s.io", "rbac.authorization.k8s.io", "resource.k8s.io", "scheduling.k8s.io",
+    "storage.k8s.io",
+})  # fmt: skip
+"""The API groups of Kubernetes itself besides those whose name has no dot."""
 
 
 def _group_version(api_version: str) -> str:

@@ -21,14 +21,13 @@ def select(context: EditContext, path: Path, found: dict[str, Any]) -> Iterator[
         )  # fmt: skip
     names = found.get("clusterNames") or []
     if names and name not in names:
-        term = f" of affinity term {found['affinityName']}" if found.get("affinityName") else ""
-        yield from _names(context, path, names, term)
+        yield from _names(context, path, names)
     for name in ("labelSelector", "fieldSelector"):
         if isinstance(selector := found.get(name), dict):
             yield from selector_edits(context, (*path, name), selector)
 
 
-def _names(context: EditContext, path: Path, names: list[str], term: str) -> Iterator[Edit]:
+def _names(context: EditContext, path: Path, names: list[str]) -> Iterator[Edit]:
     name = context.name
     for index, each in enumerate(names):
         near = "" if context.cycle.snapshot.get(each) else context.values.cluster(each)
@@ -40,7 +39,7 @@ def _names(context: EditContext, path: Path, names: list[str], term: str) -> Ite
     # A policy that names clusters which exist means them: what refuses them comes first.
     is_meant = any(context.cycle.snapshot.get(each) is not None for each in names)
     yield context.on_policy.append(
-        "addClusterName", (*path, "clusterNames"), name, f"add {name} to clusterNames{term}",
+        "addClusterName", (*path, "clusterNames"), name, f"add {name} to clusterNames",
         extra=0.5 if is_meant and not context.is_wanted else 0.0,
     )  # fmt: skip
 

@@ -245,6 +245,10 @@ def _of_divide(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
 
 
 def _not_enough(basis: Basis, wanted: int, available: int, evidence: dict[str, Any]) -> Cause:
+    if not wanted:
+        overflows = "a decision fails, because the sum of what clusters can take overflows"
+        text = f"0 replicas are wanted: there is nothing to place; {overflows}"
+        return Cause("ZeroReplicas", Stage.DIVIDE, evidence | {"available": available}, text)
     counts = {candidate.name: candidate.allocatable for candidate in basis.attempt.candidates}
     clusters = {name: {"allocatable": count, **basis.limit_of(name)} for name, count in counts.items()}
     missing = wanted - available

@@ -14,25 +14,15 @@ from karmada_scheduler_plugins.registry import REASONS
 
 Manifest = Mapping[str, Any]
 
-_CLUSTER_SCOPED: Final = frozenset(
-    {
-        CLUSTER,
-        CLUSTER_PROPAGATION_POLICY,
-        "ClusterOverridePolicy",
-        "ClusterResourceBinding",
-        "ClusterRole",
-        "ClusterRoleBinding",
-        "CustomResourceDefinition",
-        "IngressClass",
-        "Namespace",
-        "PersistentVolume",
-        "PriorityClass",
-        "RuntimeClass",
-        "StorageClass",
-        "ValidatingWebhookConfiguration",
-        "MutatingWebhookConfiguration",
-    }
-)
+_CLUSTER_SCOPED: Final = frozenset({
+    CLUSTER, CLUSTER_PROPAGATION_POLICY, "ClusterOverridePolicy", "ClusterResourceBinding", "ClusterTaintPolicy",
+    "Remedy", "ResourceInterpreterCustomization", "ResourceInterpreterWebhookConfiguration", "WorkloadRebalancer",
+    "APIService", "CSIDriver", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "DeviceClass",
+    "FlowSchema", "IngressClass", "MutatingAdmissionPolicy", "MutatingAdmissionPolicyBinding",
+    "MutatingWebhookConfiguration", "Namespace", "Node", "PersistentVolume", "PriorityClass",
+    "PriorityLevelConfiguration", "RuntimeClass", "StorageClass", "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding", "ValidatingWebhookConfiguration", "VolumeAttributesClass",
+})  # fmt: skip
 
 
 _MESSAGE: Final = 300

@@ -177,6 +177,9 @@ class ObjectSet(Struct, dict=True):
         snapshot = self._snapshot_with(clusters)
         bindings = [changed.get(ref, parsed) for ref, (_, parsed) in self.bindings.items()]
         binding = changed.get(self.ref, self.bindings[self.ref][1])
+        placement = binding.spec.placement
+        if edits and placement is not None and placement.cluster_affinity and placement.cluster_affinities:
+            return None  # Karmada's webhook refuses a policy with both
         responsible = self.schedulers.of(binding.spec.responsible_scheduler)
         if key is None and not responsible.decides:
             text = str(responsible)

@@ -208,11 +208,19 @@ def found_at(manifest: Any, path: Path, default: Any = None) -> Any:
 
 
 class EditTarget(NamedTuple):
-    """Makes edits of one object; ``extra`` adds to the cost of the side and of the harm, the rest are attributes of ``Edit``."""
+    """Makes edits of one object; ``extra`` adds to the cost of the side and of the harm, the rest are attributes of ``Edit``.
+
+    Attributes:
+        side: The part of the system.
+        ref: The object.
+        below: Where paths start.
+        terms: The names of the affinity terms there; an edit in one of several names it.
+    """
 
     side: Side
     ref: ObjectRef
     below: Path = ()
+    terms: tuple[str, ...] = ()
 
     def set(self, op: str, path: Path, value: Any, text: str, **rest: Any) -> Edit:
         """Return the edit that sets a value; objects on the way to it are made."""
@@ -228,6 +236,14 @@ class EditTarget(NamedTuple):
 
     def _edit(self, op: str, action: PatchAction, path: Path, *, extra: float = 0.0, **rest: Any) -> Edit:
         cost = _COST[self.side] + extra + _HARM_COST[rest.get("harm", Harm.NONE)]
+        if (
+            len(path) > 2
+            and path[0] == "clusterAffinities"
+            and isinstance(path[1], int)
+            and path[1] < len(self.terms)
+        ):
+            term = f"affinity term {self.terms[path[1]]}"
+            rest["text"] += "" if term in rest["text"] else f" in {term}"
         return Edit(self.side, op, self.ref, action, (*self.below, *path), cost=cost, **rest)
 
 
@@ -294,7 +310,8 @@ class EditContext(Struct, WorkloadAccess, frozen=True, dict=True):
     @property
     def on_policy(self) -> EditTarget:
         """What makes edits of the placement; paths start below it."""
-        return EditTarget(Side.POLICY, self.binding_ref, PLACEMENT)
+        terms = (each.affinity_name for each in self.cycle.placement.cluster_affinities)
+        return EditTarget(Side.POLICY, self.binding_ref, PLACEMENT, tuple(terms))
 
     @property
     def on_workload(self) -> EditTarget:

@@ -171,19 +171,83 @@ def test_no_replicas_are_proposed_for_a_kind_without_replicas(
     assert ["setReplicas"] not in ops(found)
 
 
-def test_an_added_cluster_name_says_in_which_affinity_term(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("term", "question", "text"),
+    [
+        ({"clusterNames": ["m1"]}, ["m2"], "add m2 to clusterNames in affinity term first"),
+        (
+            {"clusterNames": ["m1", "m2"]},
+            ["m2", "--off"],
+            "remove m2 from clusterNames in affinity term first",
+        ),
+        ({}, ["m2", "--off"], "exclude m2 in affinity term first"),
+        ({"exclude": ["m1", "m2"]}, ["m2"], "remove m2 from exclude in affinity term first"),
+        (
+            {"labelSelector": {"matchLabels": {"tier": "prod"}}},
+            ["m2"],
+            "drop the label tier=prod of the selector in affinity term first",
+        ),
+    ],
+)
+def test_an_edit_of_an_affinity_term_says_of_which(
+    term: dict[str, Any],
+    question: list[str],
+    text: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    made = (
-        binding("web")
-        .replicas(2)
-        .placement({"clusterAffinities": [{"affinityName": "first", "clusterNames": ["m1"]}]})
-    )
+    made = binding("web").replicas(2).duplicated()
+    made.manifest()["spec"]["placement"]["clusterAffinities"] = [{"affinityName": "first", **term}]
 
-    found = asked(tmp_path, capsys, "rb/web-deployment", "m2", bindings=[made.manifest()])
+    found = asked(tmp_path, capsys, "rb/web-deployment", *question, bindings=[made.manifest()])
 
     texts = [edit["text"] for remedy in found["remedies"] for edit in remedy["edits"]]
-    assert "add m2 to clusterNames of affinity term first" in texts
+    assert text in texts
+    patches = [each["patch"] for remedy in found["remedies"] for each in remedy["apply"]]
+    assert "/clusterAffinity" not in str(patches)  # Karmada refuses it beside terms
+
+
+@pytest.mark.parametrize(
+    ("api_version", "kind", "is_custom"),
+    [
+        ("batch/v1", "CronJob", False),
+        ("networking.k8s.io/v1", "Ingress", False),
+        ("v1", "ConfigMap", False),
+        ("example.com/v1", "Widget", True),
+        ("gateway.networking.k8s.io/v1", "Gateway", True),
+    ],
+)
+def test_a_kind_of_kubernetes_itself_needs_no_crd(
+    api_version: str, kind: str, is_custom: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = binding("web").replicas(2).duplicated().resource(api_version, kind)
+    clusters = [cluster(name).manifest() for name in ("m1", "m2")]
+    for each in clusters:
+        each["status"]["apiEnablements"] = [
+            {"groupVersion": "apps/v1", "resources": [{"kind": "Deployment", "name": "deployments"}]}
+        ]
+
+    found = asked(tmp_path, capsys, "rb/web-deployment", "m2", bindings=[made.manifest()], clusters=clusters)
+
+    edits = [edit for each in found["remedies"] for edit in each["edits"]]
+    edit = next(each for each in edits if each["op"] == "serveApi")
+    assert ("CRD" in edit["text"], "Install" in edit["instead"]) == (is_custom, is_custom)
+    assert f"serve {api_version} {kind}" in edit["text"]
+
+
+@pytest.mark.parametrize("strategy", ["aggregated", "dynamic_weight"])
+def test_of_0_replicas_none_is_missing(
+    strategy: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = getattr(binding("web").replicas(0, cpu=1), strategy)().applied().observed_generation(1)
+    made.manifest()["spec"]["rescheduleTriggeredAt"] = "2026-11-02T00:00:00Z"
+    made.last_scheduled("2026-11-01T00:00:00Z")
+    clusters = [cluster(name).capacity(cpu=1, pods=10).manifest() for name in ("m1", "m2")]
+
+    found = said(tmp_path, capsys, "explain", "web", clusters=clusters, bindings=[made.manifest()])
+
+    assert "0 replicas are wanted: there is nothing to place" in found
+    assert "of 0 replicas fit" not in found
 
 
 _GATE = "quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement"

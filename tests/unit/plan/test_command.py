@@ -373,3 +373,23 @@ def test_progress_is_drawn_on_a_terminal_only(
 
 def test_the_flag_takes_every_class_and_what_a_plan_has_besides() -> None:
     assert (*CLASSES, "overcommit", "blocked", "warnings", "drift", "none") == FAIL_ON
+
+
+@pytest.mark.parametrize(
+    ("kind", "shown"),
+    [
+        ("WorkloadRebalancer", "WorkloadRebalancer/x"),
+        ("Node", "Node/x"),
+        ("ValidatingAdmissionPolicy", "ValidatingAdmissionPolicy/x"),
+        ("ConfigMap", "ConfigMap/default/x"),
+    ],
+)
+def test_an_object_of_a_change_has_a_namespace_if_its_kind_has_one(
+    run: Run, tmp_path: Path, kind: str, shown: str
+) -> None:
+    version = "apps.karmada.io/v1alpha1" if kind == "WorkloadRebalancer" else "v1"
+    written = {"apiVersion": version, "kind": kind, "metadata": {"name": "x"}}
+    (tmp_path / "x.yaml").write_text(yaml.safe_dump(written))
+
+    [change] = json.loads(run("-f", str(tmp_path / "x.yaml"), "-o", "json").out)["changes"]
+    assert change["object"] == shown
