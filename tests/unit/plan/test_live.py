@@ -64,6 +64,22 @@ def test_a_control_plane_is_only_read(
     assert {request.verb for request in server.requests} == {"GET", "LIST"}
 
 
+@pytest.mark.parametrize(
+    ("flags", "is_written"), [(["--scale", "default/web=5"], True), (["--cordon", "m1"], False)]
+)
+def test_what_the_detector_writes_is_not_judged_by_events(
+    server: FakeApiServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    flags: list[str],
+    is_written: bool,
+) -> None:
+    plan(server, tmp_path, *flags, "-o", "json")
+
+    notes = json.loads(capsys.readouterr().out)["notes"]
+    assert any("Events are not read" in note for note in notes) is is_written
+
+
 def test_an_edited_policy_changes_its_bindings_although_templates_cannot_be_listed(
     server: FakeApiServer, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -212,6 +212,20 @@ def test_what_has_no_class_is_counted_and_said(tmp_path: Path) -> None:
     assert "cluster gone is being deleted already" in commands.run("survive", *files, "gone").err
 
 
+def test_copies_besides_those_of_the_placement_are_named_as_not_judged(tmp_path: Path) -> None:
+    both = settled(binding("both").replicas(2, cpu=1).dynamic_weight().on(a=2))
+    both.manifest()["spec"]["requiredBy"] = [
+        {"namespace": "default", "name": "app", "clusters": [{"name": "b"}]}
+    ]
+    moving = settled(binding("moving").replicas(2, cpu=1).dynamic_weight().on(a=2)).evicted_from("c")
+    alone = settled(binding("alone").replicas(2, cpu=1).dynamic_weight().on(a=2))
+
+    ran = commands.run("survive", *_files(tmp_path, bindings=[both, moving, alone]), "-o=json")
+
+    [note] = [note for note in ran.fields["notes"] if note.startswith("not judged")]
+    assert note.endswith("default/both-deployment on b, default/moving-deployment on c")
+
+
 def test_a_binding_without_an_applied_placement_is_never_evicted(tmp_path: Path) -> None:
     made = binding("web").replicas(2, cpu="1").dynamic_weight().on(a=2).last_scheduled("2026-11-22T10:00:00Z")
     # A decision is due, because nothing was applied. It changes nothing, and writes the annotation.

@@ -22,7 +22,7 @@ from karmada_advisor.whatif.plan.decide import HeldMove
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
 from karmada_advisor.whatif.plan.effects import Comparison, left, replicas, targets
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
-from karmada_advisor.whatif.plan.what_if import WhatIf
+from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 
 
@@ -96,8 +96,19 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
         for each in every
     ):
         yield f"bindings of {DEFAULT_SCHEDULER_NAME} are decided by the rules of a stock karmada-scheduler"
+    if inputs.is_live and any(map(_is_written_by_detector, every)):
+        yield (
+            "not judged: whether Karmada's detector can write what changes: Events are not read (`explain` reads those "
+            "of one binding)"
+        )
     if inputs.schedulers.problem and inputs.is_live:
         yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
+
+
+def _is_written_by_detector(each: Comparison) -> bool:
+    if not each.is_spec_changed or each.new is None:
+        return False
+    return each.old is None or is_from_detector(each.old, each.new)
 
 
 def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:

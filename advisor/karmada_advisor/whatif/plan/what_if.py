@@ -164,7 +164,7 @@ class WhatIf:
             found.suspended = Suspended.of(manifest)
             found.hold_before = None if old is None else hold_of(old)
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
-            if new is not None and found.hold is None and old is not None and _is_from_detector(old, new):
+            if new is not None and found.hold is None and old is not None and is_from_detector(old, new):
                 found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
             found.is_known = new is None or self.inputs.rules_after.knows(new)
             if found.hold is None and key in self.derived.unjudged:
@@ -273,7 +273,7 @@ class WhatIf:
                 comparison.later_unchanged = side.rebalanced(binding)
 
 
-def _is_from_detector(old: Binding, new: Binding) -> bool:
+def is_from_detector(old: Binding, new: Binding) -> bool:
     """Return whether Karmada's detector writes what differs; a reschedule is requested by the WorkloadRebalancer."""
     return replace(new.spec, reschedule_triggered_at=old.spec.reschedule_triggered_at) != old.spec
 

@@ -13,6 +13,7 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.state.copies import others_on
 from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.fleet_rules import (
     SHOWN,
@@ -40,7 +41,7 @@ from karmada_advisor.whatif.survive.question import (
     with_policies,
 )
 from karmada_advisor.whatif.survive.report import survival_report
-from karmada_advisor.whatif.survive.summary import notes_of_present, notes_of_same
+from karmada_advisor.whatif.survive.summary import notes_of_others, notes_of_present, notes_of_same
 from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:
@@ -153,13 +154,15 @@ def survival_reports(
     if not domains.domains:
         kinds = ", ".join(question.kinds)
         raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
-    digests, present = [], {}
+    digests, present, others_of = [], {}, {}
     closed = {each.name: state for each in fleet.clusters if (state := out_of_service(each))}
     for each in fleet.bindings:  # each is read from what is kept of it, which takes time
         manifest = fleet.manifests[each.key]
         digests.append(binding_digest(manifest))
         present[each.key] = present_on(each, manifest, fleet, closed)
-    more_notes = (*more_notes, *notes_of_same(same), *notes_of_present(closed, present))
+        others_of[each.key] = others_on(manifest)
+    known = (*notes_of_same(same), *notes_of_present(closed, present), *notes_of_others(others_of))
+    more_notes = (*more_notes, *known)
     with fleet_rules(
         fleet, question.rules, expected=question.expected, again="survive", bindings=digests
     ) as found:

@@ -144,6 +144,14 @@ def notes_of_present(
         yield f"only what runs, or can start, counts: {_some(found)}"
 
 
+def notes_of_others(clusters: Mapping[BindingKey, Sequence[str]]) -> Iterator[str]:
+    """Yield which copies are in no class: by binding the clusters on which others require it, or its old copies run."""
+    found = [f"{key} on {', '.join(names)}" for key, names in clusters.items() if names]
+    if found:
+        what = "copies that follow other bindings, or run until an eviction ends"
+        yield f"not judged: {what}: {_some(found)}"
+
+
 def notes_of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
     """Yield how many pairs of domains there are of those of so many clusters."""
     pairs = [each for each in domains if each.kind == PAIR]
