@@ -46,6 +46,7 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import replace
 
+_TEMPLATES: Final = "templates"
 _CAUSES_SECONDS: Final = 30.0
 """CPU time for the causes of an overview; what is not decided then is counted."""
 
@@ -66,6 +67,9 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     selects = selector_of(arguments.selector)
     objects = read_fleet(source, all_bindings=True)
     chosen, templates, scope = _chosen(arguments, source, objects)
+    is_narrow = bool(arguments.on or arguments.policy or arguments.selector)
+    was_read = objects.is_live or objects.workloads is not None
+    knows_templates = is_narrow or (was_read and _TEMPLATES not in objects.coverage.refused)
     if arguments.selector:
         chosen = [each for each in chosen if selects(each.labels)]
         scope = " ".join(each for each in (scope, f"with the labels {arguments.selector}") if each)
@@ -101,7 +105,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
             scope=scope,
             clusters=len(objects.clusters),
             provenance=provenance,
-            templates=len(unclaimed),
+            templates=len(unclaimed) if knows_templates else None,
         )
     rows = [BindingName(*key, headline(state)) for key, state in states.items()]
     print_errors((*objects.problems, *objects.warnings))
@@ -184,8 +188,10 @@ def _templates(source: FleetSource, objects: Fleet) -> Sequence[Workload]:
     try:
         read = live.read_templates(source.plane, [KindName(*each) for each in running_kinds(objects)])
     except NoAnswerError as error:
+        objects.coverage.refused[_TEMPLATES] = str(error)
         objects.warnings.append(f"templates without a binding are not known: {error}")
         return ()
+    objects.coverage.refused |= {_TEMPLATES: each for each in read.refused}
     objects.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
     return [each for each, _ in parsed(read.objects, as_workload, objects.warnings)]
 

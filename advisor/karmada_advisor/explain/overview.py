@@ -73,6 +73,7 @@ class ExplanationSummary(Struct, frozen=True):
         other_groups: How many groups there are besides.
         undecided: Bindings whose cause was not looked for, because there was no time.
         templates: Templates of workloads without a binding, which run nowhere; ``total`` and ``counts`` are without them.
+        knows_templates: Whether these are all: templates were read.
     """
 
     scope: str
@@ -84,6 +85,7 @@ class ExplanationSummary(Struct, frozen=True):
     provenance: Provenance
     undecided: int = 0
     templates: int = 0
+    knows_templates: bool = False
 
     @property
     def is_good(self) -> bool:
@@ -140,7 +142,7 @@ def summary_of(
     provenance: Provenance,
     most_groups: int | None = None,
     most_names: int | None = None,
-    templates: int = 0,
+    templates: int | None = None,
 ) -> ExplanationSummary:
     """Return the summary of bindings that are grouped by what is stored: the groups by what causes it.
 
@@ -155,7 +157,7 @@ def summary_of(
         provenance: Where all this comes from.
         most_groups: Groups that are made; None for all.
         most_names: Bindings of a group that are named; None for all.
-        templates: How many of the members are templates without a binding.
+        templates: How many of the members are templates without a binding; None if not all templates were read.
     """
     by_cause: dict[GroupKey, list[BindingKey]] = {}
     undecided = 0
@@ -177,7 +179,8 @@ def summary_of(
     total = sum(counts.values())
     shown, others = ordered[:most_groups], 0 if most_groups is None else len(ordered[most_groups:])
     found = tuple(group_of(*item) for item in shown)
-    return ExplanationSummary(scope, total, clusters, named, found, others, provenance, undecided, templates)
+    alone = templates or 0, templates is not None
+    return ExplanationSummary(scope, total, clusters, named, found, others, provenance, undecided, *alone)
 
 
 def _worst_first(group: tuple[GroupKey, Sequence[BindingKey]]) -> tuple[object, ...]:

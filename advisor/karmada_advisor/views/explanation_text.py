@@ -238,6 +238,8 @@ def _overview(found: ExplanationSummary, rows: Sequence[BindingName], style: Sty
     if found.templates:
         one, many = "template has no binding and runs nowhere", "templates have no binding and run nowhere"
         notes.append(counted(found.templates, one, many))
+    if not found.knows_templates:
+        notes.append("templates without a binding are not in it, as they were not read (--workloads)")
     if found.undecided:
         left = counted(found.undecided, "binding was", "bindings were")
         why = "because there was no time: grouped by what is stored"

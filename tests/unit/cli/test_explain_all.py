@@ -42,7 +42,8 @@ def test_all_bindings_are_shown_by_state_and_cause_the_worst_first(
 ) -> None:
     assert command.main(["explain", "-A", *files, "--width=160"]) == 1
 
-    first, _, *groups = capsys.readouterr().out.splitlines()
+    first, _, unread, *groups = capsys.readouterr().out.splitlines()
+    assert unread == "templates without a binding are not in it, as they were not read (--workloads)"
     assert first == "3 bindings on 8 clusters: 1 placed, 1 not decided yet, 1 not placed"
     shown = [line for line in groups if line]
     assert shown[0].startswith("    1  NOT PLACED (NoClusterFit)   ClusterUnknown: ")
@@ -365,7 +366,7 @@ def test_a_workload_that_no_policy_claims_is_in_lists_and_runs_nowhere(
     )
     for flags in (["-A"], ["-n", "shop"]):
         status, found = overview(capsys, *flags, *files)
-        assert (status, found["total"], found["templates"]) == (1, 1, 1)
+        assert (status, found["total"], found["templates"], found["knowsTemplates"]) == (1, 1, 1, True)
         [group] = found["groups"]
         assert (group["bindings"][0]["name"], text in group["cause"]["text"]) == ("orphan", True)
     command.main(["explain", "-A", "-o", "name", *files])

@@ -167,6 +167,7 @@ def test_workloads_that_may_not_be_listed_are_said_to_be_unknown(plane: Plane) -
     _, out, err = plane("explain")
 
     assert "no binding" not in out
+    assert "templates without a binding are not in it" in out
     assert "templates of kind Deployment: " in err
     assert "whether some have no binding is not known" in err
 

@@ -204,7 +204,7 @@ def test_an_edit_of_an_affinity_term_says_of_which(
     texts = [edit["text"] for remedy in found["remedies"] for edit in remedy["edits"]]
     assert text in texts
     patches = [each["patch"] for remedy in found["remedies"] for each in remedy["apply"]]
-    assert "/clusterAffinity" not in str(patches)  # Karmada refuses it beside terms
+    assert "/clusterAffinity" not in str(patches)  # Karmada refuses it next to terms
 
 
 @pytest.mark.parametrize(
@@ -251,9 +251,7 @@ def test_of_0_replicas_none_is_missing(
 
 
 _GATE = "quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement"
-_UNREAD = (
-    "whether a FederatedResourceQuota refuses what is placed is not known: quotas were not read (--quotas)"
-)
+_UNREAD = "whether a FederatedResourceQuota refuses what is placed is not known: no quotas were read"
 
 
 def quota(cpu: str, used: dict[str, str] | None = None, *, namespace: str = "default") -> dict[str, Any]:
