@@ -191,7 +191,8 @@ def _templates(source: FleetSource, objects: Fleet) -> Sequence[Workload]:
         objects.coverage.refused[_TEMPLATES] = str(error)
         objects.warnings.append(f"templates without a binding are not known: {error}")
         return ()
-    objects.coverage.refused |= {_TEMPLATES: each for each in read.refused}
+    if read.refused:
+        objects.coverage.refused[_TEMPLATES] = "; ".join(read.refused)
     objects.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
     return [each for each, _ in parsed(read.objects, as_workload, objects.warnings)]
 

@@ -282,6 +282,25 @@ class TestSurvival:
         found = ran_case(tmp_path, f'shop/web: {{that: "{that}"}}', given=given)
         assert found.status == 0, found.out
 
+    @pytest.mark.parametrize(
+        ("step", "that"),
+        [
+            ("taint: {a: 'cluster.karmada.io/not-ready:NoSchedule'}", "!survives('cluster')"),
+            ("cordon: a", "survives('cluster')"),
+            (
+                "edit: {PropagationPolicy/shop/web: {spec: {suspension: {dispatching: true}}}}",
+                "survives('cluster')",
+            ),
+        ],
+    )
+    def test_counts_what_runs_and_can_start(self, tmp_path: Path, step: str, that: str) -> None:
+        then = f"""
+            - {step}
+              expect: {{shop/web: {{that: "placed.size() == 2 && {that}"}}}}
+        """
+        found = ran_case(tmp_path, then=then)
+        assert found.status == 0, found.out
+
     def test_is_checked_after_each_step(self, tmp_path: Path) -> None:
         then = """
             - without: a

@@ -12,12 +12,14 @@ from karmada_advisor.whatif.placement_tests.model import CaseStep, Expectation, 
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.report_model import ClusterDifference, ExpectationFailure
 from karmada_advisor.whatif.plan.decide import PlanSide
+from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_advisor.whatif.survive.classify import classified
 from karmada_advisor.whatif.survive.decisions import LossDecisions
 from karmada_advisor.whatif.survive.domains import KINDS, LABEL, failure_domains
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
+from karmada_advisor.whatif.survive.present import present_on
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace
@@ -212,7 +214,10 @@ class WorkloadData:
         return sum(row["replicas"] for row in rows if value in _values(row, field)) / total if total else 0.0
 
     def survives(self, what: str) -> bool:
-        """Return whether it survives the loss of any one cluster, zone, region, provider, or value of a label."""
+        """Return whether some of it runs after the loss of any one cluster, zone, region, provider, or value of a label.
+
+        What is assigned to a cluster that is not ready does not run, and on a cordoned one nothing starts.
+        """
         state, binding = self._found.state, self._found.binding
         rules = state.scenario.rules
         if rules.is_coupled:
@@ -225,7 +230,12 @@ class WorkloadData:
         if binding is None:
             return False
         side = PlanSide(rules, Snapshot.of(state.known.clusters.values()), state.known.bindings.values())
-        decisions = LossDecisions(side, binding, None, "", SharedDecisions())
+        closed = {
+            name: found for name, each in state.known.clusters.items() if (found := out_of_service(each))
+        }
+        had = self._found.before or replace(binding, spec=replace(binding.spec, clusters=()))
+        present = present_on(had, state.objects.bindings[binding.key], state.objects.clusters, closed)
+        decisions = LossDecisions(side, binding, None, "", SharedDecisions(), present=present)
         return not any(
             classified(decisions.binding.spec, lost, decisions.after(lost, Loss.GONE)).dark
             for lost in (frozenset(each.clusters) for each in domains)

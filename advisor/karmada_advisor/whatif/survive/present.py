@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.propagation import Suspended, rows_of
 from karmada_advisor.state.stored import Manifest
 from karmada_advisor.whatif.plan.effects import NOT_READY
@@ -13,22 +12,22 @@ from karmada_scheduler.api.binding import Binding
 
 
 def present_on(
-    binding: Binding, manifest: Manifest, fleet: Fleet, out_of_service: Mapping[str, str]
+    binding: Binding, manifest: Manifest, clusters: Mapping[str, Manifest], out_of_service: Mapping[str, str]
 ) -> PresentOn:
     """Return what is known to run of a binding.
 
     Args:
         binding: The binding.
         manifest: The same as it was read.
-        fleet: Has the Clusters.
+        clusters: All Clusters as they were read, by name.
         out_of_service: The clusters that are not ready or cordoned, and which of both.
     """
     suspended = Suspended.of(manifest)
     closed = {*out_of_service, *suspended.listed}
     if suspended.everywhere:
-        closed = {each.name for each in fleet.clusters}
+        closed = {*clusters}
     found = dict.fromkeys(closed, Present())
-    for row in rows_of(binding, manifest, fleet.manifests.get, Suspended()):
+    for row in rows_of(binding, manifest, clusters.get, Suspended()):
         if row.wanted is None or row.required_by:
             continue
         assigned = running = 1 if counts_copies(binding.spec) else row.wanted

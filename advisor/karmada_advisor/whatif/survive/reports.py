@@ -145,7 +145,8 @@ def survival_reports(
     loss, pairs = question.loss, question.pairs
     taints = taints_of(question.settings, taint_policies, fleet)
     settings = with_policies(question.settings, taint_policies, taints)
-    same = joined_twice(fleet.manifests[each.name] for each in fleet.clusters)
+    clusters = {each.name: fleet.manifests[each.name] for each in fleet.clusters}
+    same = joined_twice(clusters.values())
     every = failure_domains(
         fleet.clusters, question.kinds, spanning_is_lost=question.spanning_is_lost, same=same
     )
@@ -159,7 +160,7 @@ def survival_reports(
     for each in fleet.bindings:  # each is read from what is kept of it, which takes time
         manifest = fleet.manifests[each.key]
         digests.append(binding_digest(manifest))
-        present[each.key] = present_on(each, manifest, fleet, closed)
+        present[each.key] = present_on(each, manifest, clusters, closed)
         others_of[each.key] = others_on(manifest)
     known = (*notes_of_same(same), *notes_of_present(closed, present), *notes_of_others(others_of))
     more_notes = (*more_notes, *known)
