@@ -25,7 +25,7 @@ from karmada_advisor.cli.questions import rules_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload, read
-from karmada_advisor.state.model import Placed
+from karmada_advisor.state.model import BindingState, Placed
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_advisor.views.text import table
@@ -89,20 +89,27 @@ def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     )
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
     waits = any(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
-    lacks = any(each.outcome is Outcome.LEFT_ALONE and _lacks_clusters(each.binding) for each in results)
+    lacks = any(_lacks_clusters(each) for each in results)
     return exit_status(is_good=not (waits or lacks or others_fail), problems=problems)
 
 
 def _outcome(result: SimulationResult) -> Outcome:
-    """Return the outcome of a binding: it is not placed if nothing is decided, and it has only a part of its replicas."""
-    is_part = result.outcome is Outcome.PLACED and result.decision is None and _lacks_clusters(result.binding)
-    return Outcome.NOT_PLACED if is_part else result.outcome
+    """Return the outcome of a binding; it is not placed if nothing is decided, and it lacks replicas."""
+    is_placed = result.outcome is Outcome.PLACED
+    return Outcome.NOT_PLACED if is_placed and _lacks_clusters(result) else result.outcome
 
 
-def _lacks_clusters(binding: Binding) -> bool:
-    """Return whether a binding lacks clusters, or replicas on them; not if it follows others."""
-    state = state_of(binding, {}, Facts())
-    return binding.spec.placement is not None and state.placed is not Placed.ALL and not state.is_good
+def _lacks_clusters(result: SimulationResult) -> bool:
+    """Return whether nothing is decided about a binding that lacks clusters, or replicas on them."""
+    state = _undecided(result)
+    return state is not None and state.placed is not Placed.ALL and not state.is_good
+
+
+def _undecided(result: SimulationResult) -> BindingState | None:
+    """Return the state of a binding about which nothing is decided; None for others, and for followers of others."""
+    is_decided = result.decision is not None or result.held is not None or not result.has_profile
+    binding = result.binding
+    return None if is_decided or binding.spec.placement is None else state_of(binding, {}, Facts())
 
 
 def _written(results: Sequence[SimulationResult], output: str) -> str:
@@ -127,18 +134,10 @@ def _table(results: Sequence[SimulationResult]) -> str:
             message = str(result.held)
         elif condition is not None and condition.status != "True":
             scheduled, message = condition.reason, condition.message
-        elif result.decision is None:
-            message = _why_undecided(result.binding)
+        elif (state := _undecided(result)) is not None and not state.is_good:
+            message = "; ".join(filter(None, (state.name.value, state.text)))
         rows.append((result.binding.key.display, type_, scheduled, clusters or "-", message))
     return table(("BINDING", "TYPE", "SCHEDULED", "CLUSTERS", "MESSAGE"), rows) + "\n"
-
-
-def _why_undecided(binding: Binding) -> str:
-    """Return why nothing is decided about a binding; "" if it is where its last decision has put it."""
-    if binding.spec.placement is None:
-        return "it has no placement of its own and follows other bindings"
-    state = state_of(binding, {}, Facts())
-    return "" if state.is_good else "; ".join(filter(None, (state.name.value, state.text)))
 
 
 def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:

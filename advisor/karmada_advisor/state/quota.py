@@ -34,7 +34,7 @@ from karmada_scheduler.structs import Struct
 
 KIND: Final = "FederatedResourceQuota"
 
-NOT_READ: Final = "whether a FederatedResourceQuota refuses what is placed is not known: no quotas were read"
+NOT_READ: Final = "whether a FederatedResourceQuota refuses what is placed is not known: quotas were not read"
 
 _Assigned = Target | TargetCluster
 Usage = Mapping[str, Fraction]

@@ -406,7 +406,7 @@ def _attached() -> BindingBuilder:
         ),
         (binding("gone").replicas(1).deleting(), 1, "1 left alone", "being deleted"),
         (binding("idle").replicas(0, cpu=1), 0, "1 placed, 0 not", ""),
-        (_attached(), 0, "1 left alone", "follows other bindings"),
+        (_attached(), 0, "1 left alone", "attached-deployment"),
     ],
 )
 def test_what_nobody_decides_about_is_not_placed_unless_it_needs_no_cluster(

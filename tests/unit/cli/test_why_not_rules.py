@@ -251,7 +251,7 @@ def test_of_0_replicas_none_is_missing(
 
 
 _GATE = "quotas count only if karmada-webhook runs with the gate FederatedQuotaEnforcement"
-_UNREAD = "whether a FederatedResourceQuota refuses what is placed is not known: no quotas were read"
+_UNREAD = "whether a FederatedResourceQuota refuses what is placed is not known: quotas were not read"
 
 
 def quota(cpu: str, used: dict[str, str] | None = None, *, namespace: str = "default") -> dict[str, Any]:
