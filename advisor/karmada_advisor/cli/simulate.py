@@ -29,7 +29,6 @@ from karmada_advisor.state.model import BindingState, Placed
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.views.fields import as_json, as_yaml
 from karmada_advisor.views.text import table
-from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
