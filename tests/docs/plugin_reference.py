@@ -53,7 +53,7 @@ PARTS: Final = (
             "framework/binding_points.py": ("QueueSortPlugin", "SortKeyPlugin", "PreEnqueuePlugin"),
             "framework/scheduling_points.py": (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
-                "NormalizeScorePlugin", "SelectPlugin", "AssignPlugin",
+                "NormalizeScorePlugin", "EstimateReplicasPlugin", "SelectPlugin", "AssignPlugin",
             ),
             "framework/evidence.py": ("EvidencePlugin", "EventsPlugin"),
             "framework/edits.py": ("EditsPlugin",),
@@ -63,7 +63,7 @@ PARTS: Final = (
             "framework/binding_points.py#2": (
                 "ReservePlugin", "PermitPlugin", "PreBindPlugin", "BindPlugin", "PostBindPlugin",
             ),
-            "framework/plugin.py#2": ("RunPlugin",),
+            "framework/plugin.py#2": ("ObservePlugin", "RunPlugin"),
         },
     ),
     Part(
@@ -73,7 +73,7 @@ PARTS: Final = (
             "framework/binding_points.py": ("QueuedBinding", "PreEnqueueContext"),
             "framework/scheduling_points.py": (
                 "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "PreScoreContext", "ScoreContext",
-                "NormalizeScoreContext", "SelectContext", "AssignContext",
+                "NormalizeScoreContext", "EstimateContext", "SelectContext", "AssignContext",
             ),
             "framework/evidence.py": ("EvidenceContext",),
             "framework/edits.py": ("EditContext",),
@@ -91,6 +91,7 @@ PARTS: Final = (
         {
             "framework/result.py": ("Result", "Code", "SUCCESS", "SKIP"),
             "framework/scheduling_points.py": ("PreFilterAnswer", "SelectAnswer", "AssignAnswer"),
+            "framework/cycle.py": ("ReplicaEstimate",),
             "framework/evidence.py": ("Evidence", "RequeueEvent", "EventKind"),
             "framework/edits.py": (
                 "EditTarget", "Edit", "Side", "Harm", "PatchAction", "ObjectRef", "Path", "BECOME_READY",

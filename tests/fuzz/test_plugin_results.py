@@ -19,6 +19,7 @@ from karmada_scheduler.framework import (
     SUCCESS,
     Code,
     PluginError,
+    ReplicaEstimate,
     Result,
     SchedulingError,
     UnschedulableError,
@@ -39,6 +40,7 @@ METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "Score": ("score",),
     "Score with a key": ("score", "score_key"),
     "NormalizeScore": ("score", "normalize_score"),
+    "EstimateReplicas": ("estimate_replicas",),
     "Select": ("select",),
     "Assign": ("assign",),
     "Guard": ("guard",),
@@ -157,7 +159,10 @@ VALUES: Final[Mapping[str, Make]] = {
             {"m1": math.nan}, {"m1": True}, {"m9": 3}, {1: 1}, {None: None}, set(), {"m1"}, {"m9"}, {1}, {None}, frozenset({("m1",)}),
             {"m1": 10**400}, range(3), [TargetCluster("m1", 3)], [TargetCluster("m1", 3)] * 2, [TargetCluster(1, "x")],  # type: ignore[arg-type]
             TargetCluster("m1", 3), [0, 100], [50, 50], [50, 101], [50, math.nan], (50, 50),
-            *(Result(code) for code in Code),
+            ReplicaEstimate({"m1": 0}, {"m1": 1}, {"m1": 9}), ReplicaEstimate({"m1": -1}), ReplicaEstimate({"m9": 1}),
+            ReplicaEstimate({"m1": 10**400}), ReplicaEstimate({"m1": math.nan}), ReplicaEstimate({None: 1}), ReplicaEstimate(7),  # type: ignore[arg-type, dict-item]
+            ReplicaEstimate(HostileMapping()), ReplicaEstimate(HostileSequence()), ReplicaEstimate(reason=LONG), ReplicaEstimate(reason=b"x"),  # type: ignore[arg-type]
+            ReplicaEstimate({"m1": OddInt(5)}), *(Result(code) for code in Code),
             *(Result(code, ("a", "b"), "Other", math.nan, math.inf) for code in Code),
             Result("Success"), Result(None), Result(Code.UNSCHEDULABLE, "text"), Result(Code.UNSCHEDULABLE, (1, None)),  # type: ignore[arg-type]
             Result(Code.UNSCHEDULABLE, ("\ud800\x00\n",)), Result(Code.ERROR, ("\ud800",)), Result(Code.ERROR, None),  # type: ignore[arg-type]

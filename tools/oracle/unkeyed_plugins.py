@@ -9,10 +9,12 @@ from zlib import crc32
 from karmada_scheduler.framework import (
     SKIP,
     SUCCESS,
+    EstimateContext,
     FilterContext,
     NormalizeScoreContext,
     PreFilterContext,
     PreScoreContext,
+    ReplicaEstimate,
     Result,
     ScoreContext,
     StateKey,
@@ -88,4 +90,20 @@ class UnkeyedNormalizedScore:
         return [100 * score // most for score in context.scores]
 
 
-UNKEYED: Final = (UnkeyedFilter, UnkeyedScore, UnkeyedPreFilter, UnkeyedNormalizedScore)
+class UnkeyedEstimates:
+    """Changes the replicas that clusters can take, by the names of cluster and binding."""
+
+    name = "UnkeyedEstimates"
+
+    def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate:
+        """Cap one of three, subtract of one of four, and vacate places on one of seven."""
+        key = context.cycle.binding.key.name
+        drawn = {cluster.name: _drawn(cluster.name, key) for cluster in context.cycle.snapshot}
+        return ReplicaEstimate(
+            {name: number % 11 for name, number in drawn.items() if number % 3 == 0},
+            {name: number % 13 for name, number in drawn.items() if number % 4 == 0},
+            {name: number % 17 for name, number in drawn.items() if number % 7 == 0},
+        )
+
+
+UNKEYED: Final = (UnkeyedFilter, UnkeyedScore, UnkeyedPreFilter, UnkeyedNormalizedScore, UnkeyedEstimates)

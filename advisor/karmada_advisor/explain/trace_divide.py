@@ -74,6 +74,13 @@ def trace_capacity(
         least = min(known, key=lambda estimate: estimate.replicas or 0, default=None)
         limit = limits[index] if limits else _Limit("")
         counted = known and is_counted and not by_sets
+        bound = _bound(each.cluster, spec, assumed, inputs.gates) if counted else ""
+        changes = [found for found in kept.estimates if each.name in found[1].clusters]
+        if changes and (least is None or each.allocatable != least.replicas):
+            plugins = ", ".join(name for name, _ in changes)
+            reasons = "; ".join(estimate.reason for _, estimate in changes if estimate.reason)
+            least, limit = Estimate(plugins, each.allocatable), _Limit(reasons or plugins)
+            estimates, bound = (*estimates, least), f"EstimateReplicas of {plugins}"
         cells[each.name] = CapacityCell(
             available=each.available,
             allocatable=each.allocatable,
@@ -84,7 +91,7 @@ def trace_capacity(
             free=limit.free,
             requested=limit.requested,
             assumed=tuple(str(work.binding) for work in assumed.get(each.name, ()) if work.binding),
-            bounded_by=_bound(each.cluster, spec, assumed, inputs.gates) if counted else "",
+            bounded_by=bound,
         )
     return cells
 

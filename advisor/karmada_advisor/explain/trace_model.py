@@ -125,14 +125,15 @@ class CapacityCell(Struct, frozen=True):
         available: With the replicas that the binding has there.
         allocatable: Replicas that can be added.
         own: Replicas that the binding has there.
-        estimates: The answers of the estimators.
-        source: The estimator whose answer counts; "" if none has one, so that the number of replicas counts.
-        limited_by: The resource that allows the fewest replicas; "pods", "nodes" for resource models, "" if unknown.
+        estimates: The answers of the estimators, and last what EstimateReplicas plugins make of them.
+        source: The estimator, or the plugins, whose answer counts; "" if none has one, so that the number of replicas counts.
+        limited_by: The resource that allows the fewest replicas; "pods", "nodes" for resource models, the reason of a
+            plugin, "" if unknown.
         free: What is left of that resource.
         requested: What one replica requests of it.
         assumed: Bindings that count as placed there although the cluster has not reported them.
-        bounded_by: What the number comes from: ``resource summary``, ``assumed workloads``, or ``resource models`` with the
-            largest grade of which a node is free; "" if it was not counted.
+        bounded_by: What the number comes from: ``resource summary``, ``assumed workloads``, ``resource models`` with the
+            largest grade of which a node is free, or ``EstimateReplicas`` with plugins; "" if it was not counted.
     """
 
     available: int

@@ -131,6 +131,7 @@ class PluginManager(Struct, dict=True):
                 log.exception("Cannot scan the plugin directories")
                 continue
             if built is not None:
+                built.start_observing()
                 self.profiles.replace(self._frameworks(built))
                 self._update_tasks()
                 on_change()

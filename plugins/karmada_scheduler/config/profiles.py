@@ -55,6 +55,7 @@ class Plugins:
     post_filter: PluginSet = field(default_factory=PluginSet)
     pre_score: PluginSet = field(default_factory=PluginSet)
     score: PluginSet = field(default_factory=PluginSet)
+    estimate_replicas: PluginSet = field(default_factory=PluginSet)
     select: PluginSet = field(default_factory=PluginSet)
     assign: PluginSet = field(default_factory=PluginSet)
     guard: PluginSet = field(default_factory=PluginSet)

@@ -25,12 +25,13 @@ from karmada_scheduler.core.ordering.cache import OrderKey, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList
 from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore
 from karmada_scheduler.core.ordering.overrides import with_overrides
-from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.extenders import scores_of_extenders
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PointTimer
+from karmada_scheduler.framework.scheduling_points import EstimateContext
 from karmada_scheduler.structs import Struct
 
 Scores = Mapping[str, Sequence[int]]
@@ -109,19 +110,46 @@ def _by_row(order: SharedOrder, clusters: Sequence[Cluster], totals: Sequence[in
     return [by_name.get(cluster.name, 0) for cluster in order.feasible.clusters]
 
 
-async def candidates_of(cycle: Cycle, scored: ScoredClusters, inputs: DecisionInputs) -> CandidateList:
+async def candidates_of(
+    cycle: Cycle, scored: ScoredClusters, inputs: DecisionInputs, needed: int
+) -> CandidateList:
     """Return the candidates in the order of preference, with score, tier and available replicas.
 
+    ``needed`` is what the chosen clusters should be able to take together.
+
     Raises:
-        SchedulingError: The available replicas cannot be counted, or the decision is over its budget.
+        SchedulingError: The available replicas cannot be counted, a plugin failed, or the decision is over its budget.
     """
-    if scored.order is None:
-        return preferred_first(await _candidates(cycle, scored, inputs))
-    if not scored.filtered:
-        return scored.order
-    known = scored.order.available_of(scored.filtered)
-    overrides = await _candidates(cycle, scored, inputs, known)
-    return with_overrides(scored.order, scored.filtered, overrides)
+    order, names, framework = scored.order, scored.filtered, inputs.framework
+    changes = bool(framework.plugins.estimate_replicas) and counts(cycle.binding.spec)
+    overrides: list[Candidate] = []
+    if order is None:
+        overrides = await _candidates(cycle, scored, inputs)
+    elif names:
+        overrides = await _candidates(cycle, scored, inputs, order.available_of(names))
+    elif not changes:
+        return order
+    if changes:
+        estimates = framework.run_estimate_replicas(EstimateContext(cycle, needed))
+        changed = frozenset[str]().union(*(estimate.clusters for _, estimate in estimates))
+        if order is not None:
+            found = (order.find(name) for name in changed - names)
+            overrides += [each for each in found if each is not None]
+            names |= changed
+        overrides = [_estimated(each, estimates) for each in overrides]
+        if cycle.kept is not None:
+            cycle.kept.estimates = estimates
+    return preferred_first(overrides) if order is None else with_overrides(order, names, overrides)
+
+
+def _estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
+    """Return a candidate with what EstimateReplicas plugins change."""
+    name, free = candidate.name, candidate.allocatable
+    less = sum(each.less.get(name, 0) for _, each in estimates)
+    at_least = max((each.at_least.get(name, 0) for _, each in estimates), default=0)
+    most = min((each.most.get(name, MAX_INT32) for _, each in estimates), default=MAX_INT32)
+    changed = min(max(free - less, at_least), most)
+    return candidate._replace(available=candidate.available - free + changed, allocatable=changed)
 
 
 def scores_of(

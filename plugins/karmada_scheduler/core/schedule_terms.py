@@ -159,9 +159,9 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
         with _Step("Score", framework, on_error="failed to prioritize clusters"):
             scored = await prioritize_clusters(cycle, found, inputs)
         with _Step("Select", framework, on_error="failed to select clusters"):
-            candidates = await candidates_of(cycle, scored, inputs)
-            scores = scores_of(cycle, scored, candidates, framework)
             needed = _needed(cycle.binding.spec, inputs.gates)
+            candidates = await candidates_of(cycle, scored, inputs, needed)
+            scores = scores_of(cycle, scored, candidates, framework)
             selected = await framework.run_select(SelectContext(cycle, candidates, needed))
         with _Step("AssignReplicas", framework, on_error="failed to assign replicas"):
             targets = await framework.run_assign(AssignContext(cycle, selected))

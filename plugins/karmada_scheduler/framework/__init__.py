@@ -40,6 +40,7 @@ from karmada_scheduler.framework.cycle import Candidate as Candidate
 from karmada_scheduler.framework.cycle import Cycle as Cycle
 from karmada_scheduler.framework.cycle import CycleState as CycleState
 from karmada_scheduler.framework.cycle import Peers as Peers
+from karmada_scheduler.framework.cycle import ReplicaEstimate as ReplicaEstimate
 from karmada_scheduler.framework.cycle import StateKey as StateKey
 from karmada_scheduler.framework.diagnosis import Diagnosis as Diagnosis
 from karmada_scheduler.framework.diagnosis import FitError as FitError
@@ -69,6 +70,7 @@ from karmada_scheduler.framework.guard_point import StartTermPlugin as StartTerm
 from karmada_scheduler.framework.guard_point import Terms as Terms
 from karmada_scheduler.framework.handle import Handle as Handle
 from karmada_scheduler.framework.handle import WaitingBinding as WaitingBinding
+from karmada_scheduler.framework.plugin import ObservePlugin as ObservePlugin
 from karmada_scheduler.framework.plugin import Plugin as Plugin
 from karmada_scheduler.framework.plugin import RunPlugin as RunPlugin
 from karmada_scheduler.framework.result import SKIP as SKIP
@@ -80,6 +82,8 @@ from karmada_scheduler.framework.scheduling_points import MIN_CLUSTER_SCORE as M
 from karmada_scheduler.framework.scheduling_points import AssignAnswer as AssignAnswer
 from karmada_scheduler.framework.scheduling_points import AssignContext as AssignContext
 from karmada_scheduler.framework.scheduling_points import AssignPlugin as AssignPlugin
+from karmada_scheduler.framework.scheduling_points import EstimateContext as EstimateContext
+from karmada_scheduler.framework.scheduling_points import EstimateReplicasPlugin as EstimateReplicasPlugin
 from karmada_scheduler.framework.scheduling_points import FilterContext as FilterContext
 from karmada_scheduler.framework.scheduling_points import FilterPlugin as FilterPlugin
 from karmada_scheduler.framework.scheduling_points import NormalizeScoreContext as NormalizeScoreContext

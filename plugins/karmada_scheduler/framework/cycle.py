@@ -191,6 +191,31 @@ class Candidate(NamedTuple):
         return self.cluster.name
 
 
+class ReplicaEstimate(Struct, frozen=True):
+    """What a plugin changes of the replicas that can be added to clusters. Other clusters keep their numbers.
+
+    Numbers are replicas, or sets of components, from 0 to 2^31 - 1, by cluster name; the clusters must exist. Those that
+    were refused have no effect. Of several plugins ``less`` adds up, the largest ``at_least`` counts, and then the smallest
+    ``most``.
+
+    Attributes:
+        most: At most so many more fit on the cluster, besides those that the binding has there.
+        less: So many are subtracted from what the estimators say.
+        at_least: So many more fit, whatever the estimators say: places that are being vacated.
+        reason: For ``explain``: ``held for prod/train-9``.
+    """
+
+    most: Mapping[str, int] = field(default_factory=dict)
+    less: Mapping[str, int] = field(default_factory=dict)
+    at_least: Mapping[str, int] = field(default_factory=dict)
+    reason: str = ""
+
+    @property
+    def clusters(self) -> frozenset[str]:
+        """The names of the clusters whose numbers change."""
+        return frozenset((*self.most, *self.less, *self.at_least))
+
+
 class KeptRegion(NamedTuple):
     """A region with its score, and its candidates in the order of preference."""
 
@@ -232,6 +257,7 @@ class KeptSteps(Struct):
         assumed: The placements that counted as taken, by cluster.
         raw_scores: By Score plugin: what it returned before ``normalize_score``, in the order of the names of clusters.
         answered: By extension point: the plugin that was asked last, and so decided, at Select and Assign.
+        estimates: What EstimateReplicas plugins changed, with the name of each.
         regions: The regions in the order of names; None if it was not the core that selected.
         divisions: The divisions, by tier; None if it was not the core that divided.
     """
@@ -239,5 +265,6 @@ class KeptSteps(Struct):
     assumed: Mapping[str, Sequence[AssumedWorkload]]
     raw_scores: dict[str, Sequence[int]] = field(default_factory=dict)
     answered: dict[Point, str] = field(default_factory=dict)
+    estimates: Sequence[tuple[str, ReplicaEstimate]] = ()
     regions: Sequence[KeptRegion] | None = None
     divisions: list[KeptDivision] | None = None

@@ -16,6 +16,7 @@ class Point(Enum):
     POST_FILTER = "postFilter"
     PRE_SCORE = "preScore"
     SCORE = "score"
+    ESTIMATE_REPLICAS = "estimateReplicas"
     SELECT = "select"
     ASSIGN = "assign"
     GUARD = "guard"

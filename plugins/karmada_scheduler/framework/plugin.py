@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
+from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.cluster import Cluster
+
 
 @runtime_checkable
 class Plugin(Protocol):
@@ -19,6 +22,23 @@ class Plugin(Protocol):
     """
 
     name: str
+
+
+@runtime_checkable
+class ObservePlugin(Plugin, Protocol):
+    """Follows the bindings and clusters, so that no call has to read all of ``handle.bindings()``.
+
+    A plugin with ``observe`` also needs an extension point, because profiles enable plugins at extension points.
+    """
+
+    def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
+        """Take an object before and after a change; None where it does not exist.
+
+        Both are None when the plugin comes into use, when all objects were replaced, and a minute after a failure: forget
+        everything; all objects follow, with ``old=None``. Bindings are as ``handle.bindings()`` has them, those of all
+        schedulers; decisions that are not written yet are in ``reserve``. It is called on the event loop for each change,
+        outside of the plugin's timeout, so it must return within microseconds. Exceptions are logged.
+        """
 
 
 @runtime_checkable

@@ -19,6 +19,7 @@ from karmada_scheduler.framework.guard_point import GuardPlugin, ReconsiderPlugi
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.scheduling_points import (
     AssignPlugin,
+    EstimateReplicasPlugin,
     FilterPlugin,
     PostFilterPlugin,
     PreFilterPlugin,
@@ -43,6 +44,7 @@ class ProfilePlugins(Struct, frozen=True, kw_only=True):
     post_filter: Sequence[PostFilterPlugin] = ()
     pre_score: Sequence[PreScorePlugin] = ()
     score: Sequence[ScorePlugin] = ()
+    estimate_replicas: Sequence[EstimateReplicasPlugin] = ()
     select: Sequence[SelectPlugin] = ()
     assign: Sequence[AssignPlugin] = ()
     guard: Sequence[GuardPlugin] = ()

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple, Protocol, runtime_checkable
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
 from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
@@ -214,6 +214,32 @@ class NormalizeScorePlugin(ScorePlugin, Protocol):
 
     def normalize_score(self, context: NormalizeScoreContext, /) -> Sequence[int]:
         """Return the final scores in the same order, each 0 to 100."""
+
+
+class EstimateContext(Struct, WorkloadAccess, frozen=True):
+    """The context after the estimators: how many replicas can be added to each cluster is counted.
+
+    Attributes:
+        needed: What the chosen clusters should be able to take together: replicas, or 1 set of components.
+    """
+
+    cycle: Cycle
+    needed: int
+
+
+@runtime_checkable
+class EstimateReplicasPlugin(Plugin, Protocol):
+    """Changes how many replicas clusters can take: a cap, capacity that is held for others, places that become free."""
+
+    def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate | Result:
+        """Return the changes for some clusters; ``ReplicaEstimate()`` for none. Must be cheap.
+
+        Called after the filters, scores and estimators, for bindings that need replicas. Scale-ups, fresh divisions,
+        Aggregated and dynamic weights, cluster constraints, and the order of clusters with equal scores follow the numbers;
+        Duplicated and static weights do not. Replicas that are on a cluster stay there. A binding that does not fit any
+        more is reported as without the plugin. ``Result.error`` means that the numbers are not known: the attempt fails and
+        the placement stays. Decisions that are not written yet are not in ``handle.bindings()``; count them in ``reserve``.
+        """
 
 
 class SelectContext(Struct, WorkloadAccess, frozen=True):

@@ -92,6 +92,7 @@ class PluginSetup:
             self.messages = registry.select(self._tokens).messages
             self.built = self._build(registry)
         problems.raise_if_any()
+        self.built.start_observing()
         return self.built
 
     def load(self) -> None:

@@ -48,6 +48,7 @@ class FakeHandle:
         self._declares_workload = True
         self._waiting: dict[BindingKey, PendingPermit] = {}
         self._followers: list[BindingFollower] = []
+        self._cluster_followers: list[ClusterFollower] = []
 
     def at(self, moment: datetime) -> Self:
         """Set the time."""
@@ -60,6 +61,14 @@ class FakeHandle:
         self._bindings[binding.key] = binding
         for follower in self._followers:
             follower(old, binding)
+
+    def show(self, clusters: Snapshot) -> None:
+        """Replace all clusters, and tell followers about those that differ."""
+        before, self.clusters = self.clusters, clusters
+        for name in sorted({each.name for each in (*before, *clusters)}):
+            if (old := before.get(name)) != (new := clusters.get(name)):
+                for follower in self._cluster_followers:
+                    follower(old, new)
 
     def put_workload(self, key: BindingKey, workload: Workload | None) -> None:
         """Set the workload of a binding; None for an unknown one."""
@@ -90,7 +99,8 @@ class FakeHandle:
         self._followers.append(follower)
 
     def follow_clusters(self, follower: ClusterFollower) -> None:
-        """Do nothing, because ``clusters`` is set as a whole."""
+        """Call a function for each cluster that ``show`` adds, replaces or removes."""
+        self._cluster_followers.append(follower)
 
     def workload(self, key: BindingKey) -> Workload | None:
         """Return the workload that ``BindingBuilder.workload`` or ``put_workload`` set.

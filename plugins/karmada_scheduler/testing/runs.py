@@ -172,7 +172,7 @@ async def _run(
     given = plugins if isinstance(plugins, Framework) else framework(*plugins, gates=gates, handle=handle)
     recorder = _Recorder(given.caller, exempt=in_tree(gates))
     recorded = Framework(given.plugins, extenders=given.extenders, caller=recorder)
-    handle.clusters = snapshot(*clusters)
+    handle.show(snapshot(*clusters))
     handle.put(binding)
     handle.declare_workload(needed=recorded.needs_workload)
     handle.put_workload(binding.key, builder.workload_answer.workload)

@@ -18,10 +18,11 @@ from karmada_scheduler.config.profiles import (
     SchedulerConfiguration,
     plugin_budget,
 )
-from karmada_scheduler.framework import Handle, Plugin
+from karmada_scheduler.framework import Handle, ObservePlugin, Plugin
 from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.observing import Observing
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import CallTimeout, NoTimeout, SigalrmTimeout
 from karmada_scheduler.plugin_loader import PluginSetup
@@ -102,7 +103,11 @@ def make(plugin: type[P], args: Mapping[str, Any] | None = None, *, handle: Hand
         ConfigError: The scheduler would not start with these args.
     """
     registration = Registration(plugin.name, plugin)
-    return cast("P", factory.make(registration, args, handle or FakeHandle()))
+    handle = handle or FakeHandle()
+    made = factory.make(registration, args, handle)
+    if isinstance(made, ObservePlugin):
+        Observing(made, handle).start()
+    return cast("P", made)
 
 
 def framework(

@@ -8,14 +8,14 @@ from typing import NamedTuple
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision, TermAttempt
-from karmada_scheduler.framework import Candidate, Cluster, Cycle, Result
+from karmada_scheduler.framework import Candidate, Cluster, Cycle, ReplicaEstimate, Result
 from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS
 
 _MOST = 20
 """Number of clusters that a line names."""
 
 _BEFORE_FILTER = ("pre_filter", *PRE_FILTER_EXTENSIONS)
-_AFTER_SCORE = ("select", "assign")
+_AFTER_SCORE = ("estimate_replicas", "select", "assign")
 _DECIDING = (*_BEFORE_FILTER, "post_filter", "pre_score", "normalize_score", *_AFTER_SCORE)
 
 
@@ -115,6 +115,10 @@ def _shown(answer: object) -> str:
         return ""
     if isinstance(answer, Result):
         return _result(answer)
+    if isinstance(answer, ReplicaEstimate):
+        parts = {"at most": answer.most, "less": answer.less, "at least": answer.at_least}
+        shown = "; ".join(f"{name} {_numbers(numbers)}" for name, numbers in parts.items() if numbers)
+        return (shown or "no change") + (f" ({answer.reason})" if answer.reason else "")
     if isinstance(answer, Mapping):
         return _numbers(answer) or "none"
     if isinstance(answer, (set, frozenset)):

@@ -10,6 +10,7 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.views.explanation_tables import limited_by
 from karmada_scheduler.api.binding import footprint
+from karmada_scheduler.framework import ReplicaEstimate
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, gates
 from tests.unit.explain.asking import causes, codes, explained, inputs_of, placement, primary
@@ -211,3 +212,37 @@ def test_capacity_that_assumed_workloads_take_says_so() -> None:
     cell = Situation(inputs).now.capacity["m1"]
 
     assert (cell.available, cell.bounded_by) == (2, "assumed workloads")
+
+
+class Holds:
+    """Holds most of m1 for another binding."""
+
+    name = "Holds"
+
+    def estimate_replicas(self, _context: object, /) -> ReplicaEstimate:
+        return ReplicaEstimate(less={"m1": 7}, most={"m2": 100}, reason="held for prod/train-9")
+
+
+def test_capacity_that_a_plugin_holds_has_its_name_and_reason() -> None:
+    asked = binding("web").replicas(6, cpu=1).dynamic_weight()
+    found = explained(asked, *with_cpu(m1=9, m2=9), plugins=[Holds])
+    rows = {row.name: row for row in found.clusters}
+    held, plain = rows["m1"].capacity, rows["m2"].capacity
+    assert held is not None
+    assert plain is not None
+    assert (held.allocatable, held.source, held.bounded_by) == (2, "Holds", "EstimateReplicas of Holds")
+    assert limited_by(rows["m1"]) == "held for prod/train-9"
+    assert [(each.estimator, each.replicas) for each in held.estimates] == [
+        ("general-estimator", 9),
+        ("Holds", 2),
+    ]
+    assert (plain.allocatable, plain.source) == (9, "general-estimator")
+    assert "Holds, general estimator" in found.capacity_note
+
+
+def test_a_binding_that_fits_nowhere_because_of_a_plugin_says_so() -> None:
+    asked = binding("web").replicas(12, cpu=1).dynamic_weight()
+    cause = primary(asked, *with_cpu(m1=9, m2=9), plugins=[Holds])
+    assert cause.code == "NotEnoughRoom"
+    assert cause.evidence["clusters"]["m1"]["limitedBy"] == "held for prod/train-9"
+    assert cause.evidence["clusters"]["m1"]["boundedBy"] == "EstimateReplicas of Holds"

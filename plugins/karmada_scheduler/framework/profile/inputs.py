@@ -6,19 +6,21 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from karmada_scheduler.framework.handle import Handle
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import ObservePlugin, Plugin
 from karmada_scheduler.framework.profile.factory import Registration, make
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.framework.runtime.observing import Observing
 from karmada_scheduler.structs import Struct, field
 
 
 class PluginInstance(NamedTuple):
-    """A plugin of a profile, with its registration and args."""
+    """A plugin of a profile, with its registration and args, and with what tells it about changes, if it wants that."""
 
     registration: Registration
     args: Mapping[str, Any] | None
     plugin: Plugin
+    observing: Observing | None = None
 
 
 class BuiltProfiles(Struct, frozen=True):
@@ -33,6 +35,12 @@ class BuiltProfiles(Struct, frozen=True):
     by_name: Mapping[str, ProfilePlugins]
     made: Mapping[tuple[str, str], PluginInstance] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+
+    def start_observing(self) -> None:
+        """Tell new plugins with ``observe`` about all objects. Called by the thread that changes the caches."""
+        for each in self.made.values():
+            if each.observing is not None:
+                each.observing.start()
 
 
 class ProfileInputs(Struct, frozen=True, kw_only=True):
@@ -63,4 +71,7 @@ class ProfileInputs(Struct, frozen=True, kw_only=True):
         before = self.previous.made.get((profile, name)) if self.previous else None
         if before is not None and before.args == args and before.registration.factory is registration.factory:
             return before
-        return PluginInstance(registration, args, make(registration, args, self.handle_for(profile)))
+        handle = self.handle_for(profile)
+        plugin = make(registration, args, handle)
+        observing = Observing(plugin, handle) if isinstance(plugin, ObservePlugin) else None
+        return PluginInstance(registration, args, plugin, observing)

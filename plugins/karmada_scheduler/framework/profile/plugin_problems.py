@@ -18,12 +18,14 @@ from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
 _POINT_METHODS: Final = tuple(method for point in Point for method in point.methods)
 _RUN: Final = "run"
+_OBSERVE: Final = "observe"
 _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN})
 _EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
 _ARITIES: Final = {
-    method: 2 if method == "less" else 1
+    method: 2 if method in ("less", _OBSERVE) else 1
     for method in (
         *_POINT_METHODS,
+        _OBSERVE,
         "normalize_score",
         GUARD_OBSERVATION,
         START_TERM,

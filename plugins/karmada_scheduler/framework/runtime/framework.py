@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.framework.cycle import Candidate, Cycle
+from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
 from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.evidence import EventsPlugin, RequeueEvent
 from karmada_scheduler.framework.extension_points import Point
@@ -31,6 +31,7 @@ from karmada_scheduler.framework.runtime.scoring import ScoreRunner
 from karmada_scheduler.framework.runtime.validation import unexpected_code, validated
 from karmada_scheduler.framework.scheduling_points import (
     AssignContext,
+    EstimateContext,
     PostFilterContext,
     PreScoreContext,
     SelectContext,
@@ -179,6 +180,18 @@ class Framework:
             elif not result.is_success:
                 raise unexpected_code(plugin, Point.PRE_SCORE, result)
         return self.scoring.run(cycle, clusters, skipped)
+
+    def run_estimate_replicas(self, context: EstimateContext) -> list[tuple[str, ReplicaEstimate]]:
+        """Return the estimates of all EstimateReplicas plugins, with their names.
+
+        Raises:
+            PluginError: A plugin failed.
+        """
+        point, estimates = Point.ESTIMATE_REPLICAS, []
+        for plugin in self.plugins.estimate_replicas:
+            answer = self.caller.call(plugin, point, plugin.estimate_replicas, context)
+            estimates.append((plugin.name, validation.replica_estimate(plugin, answer, context)))
+        return estimates
 
     async def run_select(self, context: SelectContext) -> Sequence[Candidate]:
         """Return the clusters of the first Select plugin that does not return SKIP.

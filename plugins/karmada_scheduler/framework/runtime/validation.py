@@ -14,12 +14,12 @@ from typing import Any, Final, cast
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.placement import DIVIDED
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.framework.cycle import Candidate, ReplicaEstimate
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import MAX_RETRY_SECONDS, Code, Result
-from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
+from karmada_scheduler.framework.scheduling_points import AssignContext, EstimateContext, SelectContext
 
 _EXPECTED: Final = {
     Point.PRE_FILTER: "a Result or a set of cluster names",
@@ -29,6 +29,7 @@ _EXPECTED_CODES: Final = {
     Point.FILTER: "Success, Unschedulable, UnschedulableAndUnresolvable or Pending",
     Point.PRE_FILTER: "cluster names, Success, Skip, Unschedulable or Error",
     Point.PRE_SCORE: "Success, Skip or Error",
+    Point.ESTIMATE_REPLICAS: "a ReplicaEstimate or Error",
     Point.SELECT: "some of the candidates, Skip, Unschedulable or Error",
     Point.ASSIGN: "replicas by cluster name, Skip, Unschedulable or Error",
     Point.PERMIT: "Success, Wait, Unschedulable or Error",
@@ -116,6 +117,30 @@ def cluster_names(plugin: Plugin, answer: AbstractSet[Any]) -> frozenset[str]:
     if not all(isinstance(name, str) for name in names):
         raise invalid_answer(plugin, Point.PRE_FILTER, answer, "a set of cluster names")
     return names
+
+
+def replica_estimate(plugin: Plugin, answer: object, context: EstimateContext) -> ReplicaEstimate:
+    """Return the answer of an EstimateReplicas plugin.
+
+    Raises:
+        PluginError: It is no estimate, has clusters that do not exist, or replicas outside 0 to 2^31 - 1.
+    """
+    point = Point.ESTIMATE_REPLICAS
+    if isinstance(answer, Result):
+        raise unexpected_code(plugin, point, validated(plugin, point, answer))
+    if not isinstance(answer, ReplicaEstimate) or not isinstance(answer.reason, str):
+        raise invalid_answer(plugin, point, answer, "a ReplicaEstimate with a text as reason")
+    changes = (answer.most, answer.less, answer.at_least)
+    try:
+        most, less, at_least = (dict(each) for each in changes)
+    except Exception as problem:
+        raise invalid_answer(plugin, point, changes, "replicas by cluster name") from problem
+    for name, replicas in (*most.items(), *less.items(), *at_least.items()):
+        if not isinstance(name, str) or context.cycle.snapshot.get(name) is None:
+            raise invalid_answer(plugin, point, name, "the names of clusters that exist")
+        if type(replicas) is not int or not 0 <= replicas <= MAX_INT32:
+            raise invalid_answer(plugin, point, {name: replicas}, f"0 to {MAX_INT32} replicas")
+    return ReplicaEstimate(most, less, at_least, answer.reason[:_MAX_REASON])
 
 
 def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence[Candidate]:
