@@ -120,6 +120,31 @@ class Prepares:
         return SUCCESS
 """
 
+ESTIMATES = """
+import time
+from karmada_scheduler.framework import ReplicaEstimate
+
+class Estimates:
+    name = "Estimates"
+
+    def estimate_replicas(self, context, /):
+        binding = context.cycle.binding
+        if binding.spec.replicas == 3:
+            match binding.key.name:
+                case "below-zero":
+                    return ReplicaEstimate(most={"m1": -1})
+                case "unknown-cluster":
+                    return ReplicaEstimate(less={"nowhere": 1})
+                case "another-type":
+                    return {"m1": 3}
+                case "raises":
+                    raise KeyError("m1")
+                case "hangs":
+                    while True:
+                        pass
+        return ReplicaEstimate(most={"m1": 50})
+"""
+
 SHORT_LEASE = (
     "--leader-elect-lease-duration=4s",
     "--leader-elect-renew-deadline=3s",
@@ -262,6 +287,35 @@ def test_exceptions_that_end_a_process_or_task_are_errors_of_the_plugin(
         server.put(binding("web"))
         wait_for(lambda: server.targets("web"), "web", scheduler)
         assert scheduler.exit_status is None
+
+
+def test_an_invalid_estimate_costs_its_own_binding_an_error_and_no_placement(tmp_path: Path) -> None:
+    errors = {
+        "below-zero": "plugin \"Estimates\" returned {'m1': -1} at EstimateReplicas, expected 0 to 2147483647 replicas",
+        "unknown-cluster": "plugin \"Estimates\" returned 'nowhere' at EstimateReplicas, expected the names of clusters",
+        "another-type": "plugin \"Estimates\" returned {'m1': 3} at EstimateReplicas, expected a ReplicaEstimate",
+        "raises": "plugin \"Estimates\" failed at EstimateReplicas: KeyError: 'm1'",
+        "hangs": 'plugin "Estimates" took longer than 1s at EstimateReplicas',
+    }
+    flags = configured(tmp_path, ESTIMATES, "Estimates")
+    with scheduling(tmp_path, *flags) as (server, scheduler):
+        for name in (*errors, "good"):
+            server.put(binding(name, replicas=2))
+        for name in (*errors, "good"):
+            wait_for(lambda n=name: server.targets(n) == {"m1": 2}, f"{name} to be placed", scheduler)  # type: ignore[misc]
+        for name, text in errors.items():
+            moves(server, name, 3)
+            condition = failure_of(server, name, scheduler)
+            assert condition["reason"] == "SchedulerError"
+            assert text in condition["message"], condition
+            assert server.targets(name) == {"m1": 2}
+        moves(server, "good", 3)
+        wait_for(lambda: server.targets("good") == {"m1": 3}, "good to be scaled", scheduler)
+        assert scheduler.exit_status is None
+        failures = 'extension_point="EstimateReplicas",plugin="Estimates",result="Error"'
+        assert (
+            scheduler.metric(f"karmada_scheduler_plugin_execution_duration_seconds_count{{{failures}}}") >= 2
+        )
 
 
 def moves(server: FakeApiServer, name: str, replicas: int) -> None:

@@ -21,7 +21,7 @@ def test_there_are_ten_examples() -> None:
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
 def test_a_plugin_is_one_short_file_with_a_docstring(path: Path) -> None:
     text = path.read_text()
-    assert len(text.splitlines()) <= 55
+    assert len(text.splitlines()) <= (40 if path.name == "cluster_caps.py" else 55)
     assert ast.get_docstring(ast.parse(text))
 
 

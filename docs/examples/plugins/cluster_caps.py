@@ -3,14 +3,7 @@
 from collections import Counter, defaultdict
 from dataclasses import dataclass
 
-from karmada_scheduler.framework import (
-    SUCCESS,
-    BindContext,
-    Binding,
-    EstimateContext,
-    ReplicaEstimate,
-    Result,
-)
+from karmada_scheduler import framework as fw
 
 
 class ClusterCaps:
@@ -28,22 +21,20 @@ class ClusterCaps:
     def observe(self, old: object, new: object, /) -> None:
         if old is new is None:
             self.placed.clear()  # everything follows again
-        elif isinstance(new, Binding) and getattr(old, "spec", None) != new.spec:
+        elif isinstance(new, fw.Binding) and getattr(old, "spec", None) != new.spec:
             self.placed[new.key.namespace][new.key.name] = Counter(dict(new.spec.clusters))
-        elif isinstance(old, Binding) and new is None:
+        elif isinstance(old, fw.Binding) and new is None:
             self.placed[old.key.namespace].pop(old.key.name, None)
 
-    def reserve(self, context: BindContext, /) -> Result:  # other decisions count it before it is written
+    def reserve(self, context: fw.BindContext, /) -> fw.Result:  # before it is written
         self.placed[context.binding.key.namespace][context.binding.key.name] = Counter(dict(context.targets))
-        return SUCCESS
+        return fw.SUCCESS
 
-    def unreserve(self, context: BindContext, /) -> None:
-        if not context.may_be_stored:
-            self.observe(None, context.binding)
+    def unreserve(self, context: fw.BindContext, /) -> None:
+        self.observe(context.binding if context.may_be_stored else None, context.binding)
 
-    def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate:
+    def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         key, now = context.cycle.binding.key, Counter(dict(context.cycle.binding.spec.clusters))
         used = sum({**self.placed[key.namespace], key.name: now}.values(), Counter[str]())
-        return ReplicaEstimate(
-            {each.name: max(0, self.cap - used[each.name]) for each in context.cycle.snapshot}
-        )
+        most = {each.name: max(0, self.cap - used[each.name]) for each in context.cycle.snapshot}
+        return fw.ReplicaEstimate(most)
