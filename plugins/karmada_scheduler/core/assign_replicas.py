@@ -21,7 +21,7 @@ from karmada_scheduler.core.algorithms.go_sort import sort_descending
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import CandidateList, candidate_list
 from karmada_scheduler.framework.cycle import Candidate, Cycle, KeptDivision
-from karmada_scheduler.framework.diagnosis import SchedulingError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import NotEnoughReplicasError, SchedulingError
 from karmada_scheduler.structs import replace
 
 DUPLICATED: Final = "Duplicated"
@@ -42,7 +42,7 @@ def assign_replicas(cycle: Cycle, candidates: Sequence[Candidate]) -> Targets:
     A workload without replicas, or with several components, goes to all of them without numbers.
 
     Raises:
-        UnschedulableError: The clusters cannot take all replicas.
+        NotEnoughReplicasError: The clusters cannot take all replicas.
         SchedulingError: There is no cluster, or the strategy is unknown.
     """
     divisions: list[KeptDivision] | None = None
@@ -112,7 +112,7 @@ def _assign_by_tiers(
         remaining = wrap32(remaining - share)
         if remaining <= 0:
             return targets
-    raise UnschedulableError("Clusters available replicas are not enough to schedule.")
+    raise NotEnoughReplicasError("Clusters available replicas are not enough to schedule.")
 
 
 def _assign(
@@ -212,11 +212,11 @@ def _divided_over_all(division: KeptDivision, votes: SortedVotes, uid: str) -> T
 
 
 def _check_total(division: KeptDivision, available: int) -> None:
-    """Raise UnschedulableError, which names the step, if the clusters cannot take all replicas."""
+    """Raise NotEnoughReplicasError, which names the step, if the clusters cannot take all replicas."""
     division.available = wrap32(available)
     if division.available < division.divided:
         text = f"Clusters available replicas {division.available} are not enough to schedule."
-        raise UnschedulableError(text).within(division.step)
+        raise NotEnoughReplicasError(text).within(division.step)
 
 
 def _fresh(

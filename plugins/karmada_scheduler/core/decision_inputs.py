@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
+from typing import NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey, BindingSpec
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -10,10 +11,25 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, Estimators, counts_component_sets
 from karmada_scheduler.core.budget import Budget
 from karmada_scheduler.core.ordering.cache import OrderingCaches
-from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
+from karmada_scheduler.framework.cycle import Cycle, InFlight, Peers, no_workload
+from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.scheduling_points import Shortage
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct
+
+
+class TermShortage(NamedTuple):
+    """An affinity term for which clusters pass, and cannot take what is needed.
+
+    ``skipped`` and ``left_out`` are plugins and clusters as in ``Framework.run_post_filter``.
+    """
+
+    cycle: Cycle
+    diagnosis: Diagnosis
+    skipped: frozenset[str]
+    left_out: Container[str]
+    shortage: Shortage
 
 
 class DecisionInputs(Struct, frozen=True):
@@ -33,6 +49,7 @@ class DecisionInputs(Struct, frozen=True):
         workload: Metadata of the workload; None if no plugin needs it.
         stored_workload: Returns the workload of a binding as it is stored, None if it is not known.
         keeps_steps: Whether the attempts keep what their steps worked with.
+        shortages: Gets the affinity terms that lack capacity, for PostFilter plugins; None if none is called for that.
         is_proposed: Whether a Reconsider plugin has proposed the decision. Nothing is then done to make it possible.
     """
 
@@ -50,6 +67,7 @@ class DecisionInputs(Struct, frozen=True):
     stored_workload: Callable[[BindingKey], Workload | None] = no_workload
     is_proposed: bool = False
     keeps_steps: bool = False
+    shortages: list[TermShortage] | None = None
 
     def slice_is_over(self) -> bool:
         """Return whether the decision has to yield to the event loop; see ``yield_if_due``."""

@@ -136,13 +136,13 @@ async def candidates_of(
             found = (order.find(name) for name in changed - names)
             overrides += [each for each in found if each is not None]
             names |= changed
-        overrides = [_estimated(each, estimates) for each in overrides]
+        overrides = [estimated(each, estimates) for each in overrides]
         if cycle.kept is not None:
             cycle.kept.estimates = estimates
     return preferred_first(overrides) if order is None else with_overrides(order, names, overrides)
 
 
-def _estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
+def estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
     """Return a candidate with what EstimateReplicas plugins change."""
     name, free = candidate.name, candidate.allocatable
     less = sum(each.less.get(name, 0) for _, each in estimates)

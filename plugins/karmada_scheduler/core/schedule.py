@@ -32,10 +32,12 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.guard import guarded, guarded_or_returned
 from karmada_scheduler.core.ordering.cache import OrderingCaches
+from karmada_scheduler.core.post_filter import after_shortages
 from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, within_proposed_terms
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.framework.extension_points import FOR_CAPACITY
 from karmada_scheduler.framework.guard_point import Terms
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
@@ -120,11 +122,14 @@ class SchedulingAlgorithm(Struct):
             self.stored_workload,
             is_proposed=proposed is not None,
             keeps_steps=keep_steps,
+            shortages=[] if framework.post_filters[FOR_CAPACITY] and proposed is None else None,
         )
         if proposed is not None:
             return await _try_proposal(binding, inputs, proposed, until_stable=until_stable)
 
         decision = await schedule_terms(binding, inputs)
+        if inputs.shortages and decision.error is not None:
+            decision = await after_shortages(decision, inputs)
         if until_stable:
             decision = await _until_stable(binding, decision, inputs)
         if snapshot.unknown.incomplete and binding.spec.clusters and decision.targets == ():

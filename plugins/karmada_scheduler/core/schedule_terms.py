@@ -18,7 +18,7 @@ from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.core.checks import check_expressions, check_sizes
 from karmada_scheduler.core.classify import placement_of
 from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure, each_once
-from karmada_scheduler.core.decision_inputs import DecisionInputs
+from karmada_scheduler.core.decision_inputs import DecisionInputs, TermShortage
 from karmada_scheduler.core.find_clusters import find_clusters_that_fit
 from karmada_scheduler.core.prioritize_clusters import candidates_of, prioritize_clusters, scores_of
 from karmada_scheduler.framework.cycle import Candidate, Cycle, KeptSteps
@@ -26,12 +26,13 @@ from karmada_scheduler.framework.diagnosis import (
     Diagnosis,
     FitError,
     InvalidExpressionError,
+    NotEnoughCapacityError,
     OverBudgetError,
     PluginError,
     SchedulingError,
 )
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext
+from karmada_scheduler.framework.scheduling_points import AssignContext, SelectContext, Shortage
 from karmada_scheduler.structs import replace
 
 UNFINISHED: Final = (InvalidExpressionError, PluginError, OverBudgetError)
@@ -151,11 +152,14 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
             found = await find_clusters_that_fit(cycle, inputs)
             diagnosis = found.diagnosis
             if not found.any_fits:
-                may_work_next_time = not inputs.is_proposed and await framework.run_post_filter(
+                error = FitError(len(cycle.snapshot), diagnosis)
+                if inputs.is_proposed or not framework.plugins.post_filter:
+                    return TermAttempt(name, cycle, None, error, diagnosis)
+                result = await framework.run_post_filter(
                     cycle, diagnosis, skipped=found.skipped, left_out=found.rejected_by_pre_filter
                 )
-                error = FitError(len(cycle.snapshot), diagnosis)
-                return TermAttempt(name, cycle, None, error, diagnosis, may_work_next_time=may_work_next_time)
+                may_work = result.is_success
+                return TermAttempt(name, cycle, None, error, diagnosis, may_work_next_time=may_work)
         with _Step("Score", framework, on_error="failed to prioritize clusters"):
             scored = await prioritize_clusters(cycle, found, inputs)
         with _Step("Select", framework, on_error="failed to select clusters"):
@@ -166,6 +170,10 @@ async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
         with _Step("AssignReplicas", framework, on_error="failed to assign replicas"):
             targets = await framework.run_assign(AssignContext(cycle, selected))
     except SchedulingError as error:
+        if inputs.shortages is not None and isinstance(error, NotEnoughCapacityError):
+            shortage = Shortage(needed, candidates, error)
+            lacking = (cycle, diagnosis, found.skipped, found.rejected_by_pre_filter, shortage)
+            inputs.shortages.append(TermShortage(*lacking))
         return TermAttempt(name, cycle, None, error, diagnosis, scores, candidates, selected)
     if inputs.empty_workload_propagation:
         targets = attach_empty(targets, selected)

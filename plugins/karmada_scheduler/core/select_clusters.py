@@ -29,7 +29,7 @@ from karmada_scheduler.core.cluster_groups import group_by_region, last_constrai
 from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate, KeptRegion, KeptSteps
-from karmada_scheduler.framework.diagnosis import OverBudgetError, SchedulingError
+from karmada_scheduler.framework.diagnosis import NotEnoughCapacityError, OverBudgetError, SchedulingError
 
 Candidates = Sequence[Candidate]
 
@@ -110,7 +110,7 @@ def select_by_cluster(ordered: Candidates, constraint: SpreadConstraint, needed:
         return list(ordered[:count])
     chosen = _with_capacity(ordered, count, needed)
     if not chosen:
-        raise SchedulingError(f"no enough resource when selecting {count} clusters")
+        raise NotEnoughCapacityError(f"no enough resource when selecting {count} clusters")
     return chosen
 
 

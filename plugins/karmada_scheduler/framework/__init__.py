@@ -44,6 +44,7 @@ from karmada_scheduler.framework.cycle import ReplicaEstimate as ReplicaEstimate
 from karmada_scheduler.framework.cycle import StateKey as StateKey
 from karmada_scheduler.framework.diagnosis import Diagnosis as Diagnosis
 from karmada_scheduler.framework.diagnosis import FitError as FitError
+from karmada_scheduler.framework.diagnosis import NotEnoughCapacityError as NotEnoughCapacityError
 from karmada_scheduler.framework.diagnosis import PluginError as PluginError
 from karmada_scheduler.framework.diagnosis import SchedulingError as SchedulingError
 from karmada_scheduler.framework.diagnosis import UnschedulableError as UnschedulableError
@@ -102,5 +103,6 @@ from karmada_scheduler.framework.scheduling_points import ScorePlugin as ScorePl
 from karmada_scheduler.framework.scheduling_points import SelectAnswer as SelectAnswer
 from karmada_scheduler.framework.scheduling_points import SelectContext as SelectContext
 from karmada_scheduler.framework.scheduling_points import SelectPlugin as SelectPlugin
+from karmada_scheduler.framework.scheduling_points import Shortage as Shortage
 from karmada_scheduler.framework.snapshot import Snapshot as Snapshot
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError as UndeclaredWorkloadError

@@ -3,7 +3,9 @@
 SchedulingError              any error; the placement stays, the attempt is repeated
 |- FitError                  no cluster passes the filters; the placement is cleared, no retry by timer
 |  `- KeptError              the same, but a Guard plugin keeps the placement; retried
-|- UnschedulableError        clusters pass, but the replicas do not fit; the placement stays
+|- NotEnoughCapacityError    Select finds no clusters that can take the replicas; the placement stays
+|- UnschedulableError        a plugin refused; the placement stays
+|  |- NotEnoughReplicasError the selected clusters cannot take the replicas; also a NotEnoughCapacityError
 |  `- HeldError              a Guard plugin does not let the decision through; the placement stays
 |- InvalidExpressionError    an expression of the placement is not known; the placement stays
 |- OverBudgetError           the decision took too long; the placement stays
@@ -46,6 +48,14 @@ class _RetryableError(SchedulingError):
 
 class UnschedulableError(_RetryableError):
     """The replicas do not fit into the feasible clusters, or a plugin refused."""
+
+
+class NotEnoughCapacityError(_RetryableError):
+    """Clusters pass, but those that Select may choose cannot take the replicas."""
+
+
+class NotEnoughReplicasError(NotEnoughCapacityError, UnschedulableError):
+    """The selected clusters cannot take the replicas together."""
 
 
 class InvalidExpressionError(SchedulingError):

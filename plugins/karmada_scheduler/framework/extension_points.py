@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from enum import Enum
 from typing import Final
 
@@ -45,6 +46,9 @@ class Point(Enum):
 PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
 GUARD_OBSERVATION: Final = "guard_observation"
 START_TERM: Final = "start_term"
+POST_FILTER_FOR: Final = "post_filter_for"
+FOR_FILTER: Final = "filter"
+FOR_CAPACITY: Final = "capacity"
 NORMALIZE_SCORE: Final = "ScoreExtensionNormalize"
 """The label of NormalizeScore in metrics: upstream's."""
 
@@ -59,6 +63,12 @@ _METHODS: Final = {
 def points_of(plugin: object) -> tuple[Point, ...]:
     """Return the extension points of a plugin, or of a class of plugins, in running order."""
     return tuple(point for point in Point if point.is_served_by(plugin))
+
+
+def post_filter_cases(plugin: object) -> Collection[str]:
+    """Return after what the PostFilter of a plugin, or of a class, is called: ``FOR_FILTER``, ``FOR_CAPACITY``, or both."""
+    cases: Collection[str] = getattr(plugin, POST_FILTER_FOR, (FOR_FILTER,))
+    return cases
 
 
 def is_plugin(candidate: object) -> bool:

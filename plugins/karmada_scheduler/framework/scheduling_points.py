@@ -21,7 +21,7 @@ from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
-from karmada_scheduler.framework.diagnosis import Diagnosis
+from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError, WorkloadAccess
@@ -134,29 +134,55 @@ class FilterPlugin(Plugin, Protocol):
         """
 
 
+class Shortage(Struct, frozen=True):
+    """Clusters pass, and cannot take what is needed.
+
+    Attributes:
+        needed: Replicas, or 1 set of components.
+        candidates: The clusters that pass, in the order of preference, with the replicas that they can take.
+        error: Why the affinity term failed, as without the plugin.
+    """
+
+    needed: int
+    candidates: Sequence[Candidate]
+    error: SchedulingError
+
+
 class PostFilterContext(Struct, WorkloadAccess, frozen=True):
-    """The context after all clusters were refused.
+    """The context after all clusters were refused, or after too little capacity was found.
 
     Attributes:
         diagnosis: Why each cluster was refused.
         fits_without: Returns whether a cluster would pass all filters without some bindings.
+        shortage: What is missing, if clusters pass; None if all were refused.
+        decide: With a shortage: ``await context.decide(estimate)`` selects and divides again, as if an EstimateReplicas plugin had
+            changed the numbers, and returns the targets, or the error. Limits of such plugins (``most``) stay.
     """
 
     cycle: Cycle
     diagnosis: Diagnosis
     fits_without: Callable[[Cluster, Sequence[Binding]], Result]
+    shortage: Shortage | None = None
+    decide: Callable[[ReplicaEstimate], Awaitable[Sequence[TargetCluster] | SchedulingError]] | None = None
 
 
 @runtime_checkable
 class PostFilterPlugin(Plugin, Protocol):
-    """Runs when no cluster passes the filters."""
+    """Runs when no cluster passes the filters.
 
-    def post_filter(self, context: PostFilterContext, /) -> Result:
+    With ``post_filter_for = {"capacity"}`` it runs instead when clusters pass and cannot take the replicas, with
+    ``{"filter", "capacity"}`` in both cases.
+    """
+
+    def post_filter(self, context: PostFilterContext, /) -> Result | Awaitable[Result]:
         """Free capacity, and return whether the next attempt may succeed.
 
         Plugins are called in order until one returns SUCCESS, Error or UnschedulableAndUnresolvable. After SUCCESS the
         binding is tried again after a delay, and does not wait for an event. The attempt fails in every case, with the
-        reasons of the filters. Errors of PostFilter are only logged.
+        reasons of the filters, or of Select and Assign. Errors of PostFilter are only logged.
+
+        For lack of capacity it runs once all affinity terms have failed, for each of them in order that lacks capacity, until one of
+        the plugins has such a result, and not for proposals. ``retry_after`` of the result is the delay of the next attempt.
         """
 
 

@@ -8,11 +8,15 @@ from typing import Final
 
 from karmada_scheduler.framework.evidence import RequeueEvent
 from karmada_scheduler.framework.extension_points import (
+    FOR_CAPACITY,
+    FOR_FILTER,
     GUARD_OBSERVATION,
+    POST_FILTER_FOR,
     PRE_FILTER_EXTENSIONS,
     START_TERM,
     Point,
     points_of,
+    post_filter_cases,
 )
 from karmada_scheduler.framework.workload import NEEDS_WORKLOAD
 
@@ -20,7 +24,7 @@ _POINT_METHODS: Final = tuple(method for point in Point for method in point.meth
 _RUN: Final = "run"
 _OBSERVE: Final = "observe"
 _COROUTINES: Final = frozenset({"permit", "pre_bind", "bind", "post_bind", _RUN})
-_EITHER: Final = frozenset({"pre_filter", "pre_score", "select", "assign"})
+_EITHER: Final = frozenset({"pre_filter", "post_filter", "pre_score", "select", "assign"})
 _ARITIES: Final = {
     method: 2 if method in ("less", _OBSERVE) else 1
     for method in (
@@ -108,14 +112,22 @@ def plugin_methods_of(plugin: object) -> list[str]:
 
 
 def _declaration_problems(plugin: object) -> Iterator[str]:
-    """Yield the problems of the declaration that a plugin needs the workload."""
+    """Yield the problems of what a plugin declares: that it needs the workload, and after what PostFilter is called."""
+    cases = post_filter_cases(plugin)
+    if (
+        not isinstance(cases, (set, frozenset, tuple, list))
+        or not {FOR_FILTER, FOR_CAPACITY}.issuperset(cases)
+        or not cases
+    ):
+        yield f"{POST_FILTER_FOR} must be {{'{FOR_FILTER}'}}, {{'{FOR_CAPACITY}'}} or both, not {cases!r}"
     needs = getattr(plugin, NEEDS_WORKLOAD, False)
     if needs is not True and needs is not False:
         yield f"{NEEDS_WORKLOAD} must be True or False, not {needs!r}"
     owner = plugin if isinstance(plugin, type) else type(plugin)
     for name in dir(owner):
-        if name != NEEDS_WORKLOAD and _differs_by_one_letter(_plain(name), _plain(NEEDS_WORKLOAD)):
-            yield f"{name} declares nothing; did you mean {NEEDS_WORKLOAD}?"
+        for meant in (NEEDS_WORKLOAD, POST_FILTER_FOR):
+            if name != meant and _differs_by_one_letter(_plain(name), _plain(meant)):
+                yield f"{name} declares nothing; did you mean {meant}?"
 
 
 def misspelt_method_problems(plugin: object) -> Iterator[str]:

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Container, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from functools import partial
 from typing import Final, TypeVar
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
@@ -16,7 +17,12 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
 from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.evidence import EventsPlugin, RequeueEvent
-from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.extension_points import (
+    FOR_CAPACITY,
+    FOR_FILTER,
+    Point,
+    post_filter_cases,
+)
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
@@ -35,6 +41,7 @@ from karmada_scheduler.framework.scheduling_points import (
     PostFilterContext,
     PreScoreContext,
     SelectContext,
+    Shortage,
 )
 from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.structs import replace
@@ -43,6 +50,7 @@ log = logging.getLogger(__name__)
 
 Context = TypeVar("Context", SelectContext, AssignContext)
 Chosen = TypeVar("Chosen")
+DecideAgain = Callable[[Plugin, ReplicaEstimate], Awaitable[Sequence[TargetCluster] | SchedulingError]]
 
 
 class Framework:
@@ -57,6 +65,7 @@ class Framework:
         caller: Calls the plugins.
         binding: The extension points before and after a decision.
         pre_filter: The extension point PreFilter.
+        post_filters: The PostFilter plugins for refused clusters (``FOR_FILTER``), and for too little capacity (``FOR_CAPACITY``).
         scoring: The extension point Score.
         guard: The extension point Guard.
         reconsider: The extension point Reconsider.
@@ -88,6 +97,10 @@ class Framework:
         self.needs_workload: Final = any(needs_workload(plugin) for plugin in plugins.unique)
         self.requeue_events: Final = _requeue_events(plugins)
         self.pre_filter: Final = PreFilterRunner(plugins.pre_filter, self.caller)
+        self.post_filters: Final = {
+            case: tuple(each for each in plugins.post_filter if case in post_filter_cases(each))
+            for case in (FOR_FILTER, FOR_CAPACITY)
+        }
         self.scoring: Final = ScoreRunner(plugins.score, plugins.weights, self.caller)
         self.is_async = _has_coroutines(plugins) or any(
             each.filters or each.prioritizes for each in extenders
@@ -121,17 +134,21 @@ class Framework:
         *,
         skipped: frozenset[str] = frozenset(),
         left_out: Container[str] = (),
-    ) -> bool:
-        """Run PostFilter after all clusters were refused, until one plugin has a final result; errors are logged.
+        shortage: Shortage | None = None,
+        decide: DecideAgain | None = None,
+    ) -> Result:
+        """Run PostFilter after all clusters were refused, or with a shortage, until one plugin has a final result.
 
         Args:
             cycle: The attempt.
             diagnosis: Why each cluster is refused.
             skipped: The names of plugins that returned SKIP at PreFilter.
             left_out: The names of clusters that PreFilter refused; the cycle state has no data of them.
+            shortage: What is missing; None if all clusters were refused.
+            decide: Selects and divides again, for a plugin, with other numbers.
 
         Returns:
-            Whether the next attempt may succeed.
+            That result; a success if the next attempt may succeed. Errors are logged, and are a refusal.
         """
 
         def fits_without(cluster: Cluster, peers: Sequence[Binding]) -> Result:
@@ -143,21 +160,22 @@ class Framework:
             _, refused = self.run_filter(twin, [cluster], skipped)
             return refused.get(cluster.name, SUCCESS)
 
-        context = PostFilterContext(cycle, diagnosis, fits_without)
-        for plugin in self.plugins.post_filter:
+        answered = Result.unschedulable("no PostFilter plugin has a result")
+        for plugin in self.post_filters[FOR_FILTER if shortage is None else FOR_CAPACITY]:
             try:
+                again = None if decide is None else partial(decide, plugin)
+                context = PostFilterContext(cycle, diagnosis, fits_without, shortage, again)
                 answer = await self.caller.call_async(plugin, Point.POST_FILTER, plugin.post_filter, context)
                 result = validated(plugin, Point.POST_FILTER, answer)
                 if result.code is Code.ERROR:
                     raise unexpected_code(plugin, Point.POST_FILTER, result)
             except PluginError as error:
                 log.error("PostFilter failed for %s: %s", cycle.binding.key.display, error)  # noqa: TRY400
-                return False
-            if result.is_success:
-                return True
-            if result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return False
-        return False
+                return answered
+            if result.is_success or result.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return result
+            answered = result
+        return answered
 
     async def run_score(
         self, cycle: Cycle, clusters: Sequence[Cluster], left_out: AbstractSet[str] = frozenset()
