@@ -50,7 +50,7 @@ PARTS: Final = (
         "A plugin has a `name` and any of these methods. Import from `karmada_scheduler.framework`.",
         {
             "framework/plugin.py": ("Plugin",),
-            "framework/binding_points.py": ("QueueSortPlugin", "SortKeyPlugin", "PreEnqueuePlugin"),
+            "framework/binding_points.py": ("QueueSortPlugin", "SortKeyPlugin", "QueueGroupPlugin", "PreEnqueuePlugin"),
             "framework/scheduling_points.py": (
                 "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "EstimateReplicasPlugin", "SelectPlugin", "AssignPlugin",
@@ -72,7 +72,7 @@ PARTS: Final = (
         {
             "framework/binding_points.py": ("QueuedBinding", "PreEnqueueContext"),
             "framework/scheduling_points.py": (
-                "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "PreScoreContext", "ScoreContext",
+                "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "Shortage", "PreScoreContext", "ScoreContext",
                 "NormalizeScoreContext", "EstimateContext", "SelectContext", "AssignContext",
             ),
             "framework/evidence.py": ("EvidenceContext",),
@@ -140,7 +140,7 @@ PARTS: Final = (
             "testing/runs.py": ("schedule", "scheduling", "Circumstances", "Run"),
             "testing/trace.py": ("Step",),
             "testing/handles.py": ("FakeHandle", "Recorded"),
-            "testing/setups.py": ("make", "profiles", "framework", "gates"),
+            "testing/setups.py": ("make", "profiles", "framework", "gates", "queue_sort"),
             "testing/decisions.py": ("decide", "placed", "filter_context", "score_context", "snapshot", "Group"),
         },
     ),

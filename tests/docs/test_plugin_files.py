@@ -14,8 +14,8 @@ from tests.docs.conftest import EXAMPLES, PLUGINS
 FILES = sorted(PLUGINS.glob("*.py"))
 
 
-def test_there_are_ten_examples() -> None:
-    assert len(FILES) == 10
+def test_there_are_thirteen_examples() -> None:
+    assert len(FILES) == 13
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)

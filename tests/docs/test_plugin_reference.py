@@ -13,7 +13,7 @@ from tests.docs import plugin_reference
 
 NOT_FOR_AUTHORS = {  # what the scheduler itself is made of
     "FitError", "MAX_CLUSTER_SCORE", "MAX_PERMIT_SECONDS", "MIN_CLUSTER_SCORE",
-    "PluginError", "SchedulingError", "UndeclaredWorkloadError", "UnschedulableError",
+    "NotEnoughCapacityError", "PluginError", "SchedulingError", "UndeclaredWorkloadError", "UnschedulableError",
 }  # fmt: skip
 
 

@@ -277,7 +277,8 @@ class Application:
         )
         async with leadership.hold():
             self._leader = leader
-            self._handle_backend.lead(self.state.gate.activate, leader.record)
+            gate = self.state.gate
+            self._handle_backend.lead(gate.activate, leader.record, gate.enqueue)
             self._metrics.scheduling.expose_unplaced(
                 self._unplaced.report, unclaimed=self._unplaced.unclaimed
             )

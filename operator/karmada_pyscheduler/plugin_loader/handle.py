@@ -23,7 +23,7 @@ Record = Callable[[Binding, bool, str, str], None]
 
 
 class HandleBackend(Struct, kw_only=True):
-    """The shared part of the handles of all profiles; ``activate`` and ``record`` do nothing before ``lead``.
+    """The shared part of the handles of all profiles; ``activate``, ``enqueue`` and ``record`` do nothing before ``lead``.
 
     Attributes:
         bindings: All bindings.
@@ -39,11 +39,17 @@ class HandleBackend(Struct, kw_only=True):
     now: Callable[[], float]
     stored_workload: Callable[[str, BindingKey], Workload | None] = lambda _profile, _key: None
     activate: Callable[[BindingKey], None] = lambda _key: None
+    enqueue: Callable[[BindingKey], None] = lambda _key: None
     record: Record = lambda *_: None
 
-    def lead(self, activate: Callable[[BindingKey], None], record: Record) -> None:
-        """Let plugins activate bindings and record Events from now on: this process leads."""
-        self.activate, self.record = activate, record
+    def lead(
+        self,
+        activate: Callable[[BindingKey], None],
+        record: Record,
+        enqueue: Callable[[BindingKey], None],
+    ) -> None:
+        """Let plugins activate and enqueue bindings and record Events from now on: this process leads."""
+        self.activate, self.record, self.enqueue = activate, record, enqueue
 
     def handle_for(self, profile: str) -> PluginHandle:
         """Return the handle for the plugins of a profile. Followers are bound methods, called until their object is gone."""
@@ -61,6 +67,7 @@ class HandleBackend(Struct, kw_only=True):
             lambda follower: self.clusters.add_listener(_while_alive(follower)),
             lambda key: self.activate(key),  # noqa: PLW0108 (lead sets it later)
             lambda *event: self.record(*event),  # noqa: PLW0108 (lead sets it later)
+            lambda key: self.enqueue(key),  # noqa: PLW0108 (lead sets it later)
         )
 
 

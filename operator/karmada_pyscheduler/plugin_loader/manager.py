@@ -117,8 +117,7 @@ class PluginManager(Struct, dict=True):
     @property
     def queue_sort(self) -> QueueSortPlugin | None:
         """The QueueSort plugin of all profiles, None for the default order. A new version of it needs a restart."""
-        _, framework = self.profiles.items()[0]
-        plugin = framework.binding.queue_sort
+        plugin = self.profiles.queue_sort
         return None if isinstance(plugin, PrioritySort) else plugin
 
     async def follow_files(self, *, follows: bool, on_change: Callable[[], None]) -> None:

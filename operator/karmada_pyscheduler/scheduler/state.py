@@ -51,9 +51,14 @@ class PreEnqueueGate:
 
     def activate(self, key: BindingKey) -> None:
         """Enqueue a binding, and let its next attempt pass without a call of PreEnqueue plugins."""
+        if self._bindings.get(key) is not None:
+            self._activated.add(key)
+            self.enqueue(key)
+
+    def enqueue(self, key: BindingKey) -> None:
+        """Enqueue a binding, if it exists."""
         binding = self._bindings.get(key)
         if binding is not None:
-            self._activated.add(key)
             self._queue.add(key, binding.spec.priority)
 
     def reset(self, key: BindingKey) -> bool:

@@ -41,12 +41,15 @@ from karmada_scheduler.structs import Struct
 SortKey = Callable[[Key, int, float], Any]
 """Returns the sort key of a key, from its priority and the time at which it became due; the smallest comes first."""
 
+Entry = tuple[Any, int, Key, int, float]
+"""Sort key, number of arrival, key, priority and the time at which it became due."""
+
 INITIAL_BACKOFF: Final = 1.0
 MAX_BACKOFF: Final = 10.0
 UNSCHEDULABLE_SECONDS: Final = 300.0
 BACKOFF_FLUSH_SECONDS: Final = 1.0
 UNSCHEDULABLE_FLUSH_SECONDS: Final = 30.0
-_KEPT_OUTDATED: Final = 64
+KEPT_OUTDATED: Final = 64
 """Entries of keys with an earlier priority that may stay in the heap, besides one for each due key."""
 
 
@@ -88,7 +91,7 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
         super().__init__(clock)
         self._sort_key = sort_key or _by_priority
         self._started = clock()
-        self._active: list[tuple[Any, int, Key, int, float]] = []
+        self._active: list[Entry[Key]] = []
         self._items: dict[Key, _Item[Key]] = {}
         self._requeue: dict[Key, int] = {}
         self._processing: dict[Key, _Item[Key]] = {}
@@ -160,7 +163,7 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
             item.priority = priority
             self._push(item)
             # Nobody takes keys from the queue of a standby.
-            if len(self._active) > 2 * len(self._items) + _KEPT_OUTDATED:
+            if self._entry_count() > 2 * len(self._items) + KEPT_OUTDATED:
                 self._drop_outdated()
 
     def _add_held(self, key: Key, priority: int) -> None:
@@ -171,8 +174,8 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
     def _pop(self) -> tuple[Key, float] | None:
         """Take the first key; return it with the seconds since it became due, None if no key is due."""
         self._flush()
-        while self._active:
-            _, _, key, priority, since = heapq.heappop(self._active)
+        while (entry := self._take_entry()) is not None:
+            _, _, key, priority, since = entry
             if not self._is_current(key, priority, since):
                 continue
             item = self._items.pop(key)
@@ -180,6 +183,14 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
             self._processing[key] = item
             return key, self._clock() - item.since
         return None
+
+    def _take_entry(self) -> Entry[Key] | None:
+        """Remove and return the first entry, None without any; it may be outdated."""
+        return heapq.heappop(self._active) if self._active else None
+
+    def _entry_count(self) -> int:
+        """Return the number of entries, the outdated ones included."""
+        return len(self._active)
 
     def _is_current(self, key: Key, priority: int, since: float) -> bool:
         """Return whether an entry of the heap is the one of a due key."""
@@ -246,8 +257,11 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
 
     def _push(self, item: _Item[Key]) -> None:
         sort_key = self._sort_key(item.key, item.priority, item.since)
-        heapq.heappush(self._active, (sort_key, next(self._sequence), item.key, item.priority, item.since))
+        self._add_entry((sort_key, next(self._sequence), item.key, item.priority, item.since))
         self._changed.set()
+
+    def _add_entry(self, entry: Entry[Key]) -> None:
+        heapq.heappush(self._active, entry)
 
     def _flush(self) -> None:
         now = self._clock()

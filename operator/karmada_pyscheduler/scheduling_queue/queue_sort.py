@@ -5,19 +5,28 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 from karmada_pyscheduler.metrics.metrics import Metrics
+from karmada_pyscheduler.scheduling_queue.grouped_queue import GroupedSchedulingQueue
 from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_pyscheduler.scheduling_queue.work_queue import WorkQueue
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.config.options import Options
-from karmada_scheduler.framework.binding_points import QueuedBinding, QueueSortPlugin, SortKeyPlugin
+from karmada_scheduler.framework.binding_points import (
+    QueuedBinding,
+    QueueGroupPlugin,
+    QueueSortPlugin,
+    SortKeyPlugin,
+)
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 
 __plugin_runner__ = True
+
+Answer = TypeVar("Answer")
 
 
 class _Comparator:
@@ -97,16 +106,40 @@ def sort_key_of(
 
 def _checked_key_of(plugin: SortKeyPlugin) -> Callable[[QueuedBinding], tuple[float, ...]]:
     """Return the plugin's function with a check: the heap needs keys that can be compared with each other."""
+    return lambda queued: _checked(plugin.sort_key(queued), "sort_key")
 
-    def key_of(queued: QueuedBinding) -> tuple[float, ...]:
-        key = plugin.sort_key(queued)
-        if not isinstance(key, tuple) or not all(isinstance(each, int | float) for each in key):
-            raise TypeError(f"sort_key must return a tuple of numbers, got {key!r:.200}")
-        if any(isinstance(each, float) and math.isnan(each) for each in key):
-            raise ValueError(f"sort_key must not return NaN, got {key!r:.200}")
-        return key
 
-    return key_of
+def _checked(key: object, method: str) -> tuple[float, ...]:
+    if not isinstance(key, tuple) or not all(isinstance(each, int | float) for each in key):
+        raise TypeError(f"{method} must return a tuple of numbers, got {key!r:.200}")
+    if any(isinstance(each, float) and math.isnan(each) for each in key):
+        raise ValueError(f"{method} must not return NaN, got {key!r:.200}")
+    return key
+
+
+def groups_of(
+    plugin: QueueGroupPlugin, binding_of: Callable[[BindingKey], Binding | None], caller: PluginCaller
+) -> tuple[Callable[[BindingKey, int, float], str], Callable[[str], tuple[float, ...] | None]]:
+    """Return what tells ``GroupedSchedulingQueue`` the group of a binding, and the key of a group."""
+
+    def call(function: Callable[[Any], Answer], given: Any, failed: Answer) -> Answer:
+        try:
+            return caller.call(plugin, Point.QUEUE_SORT, function, given)
+        except PluginError:  # the caller has logged it
+            return failed
+
+    def group(queued: QueuedBinding) -> str:
+        if not isinstance(found := plugin.queue_group(queued), str):
+            raise TypeError(f"queue_group must return a text, got {found!r:.200}")
+        return found
+
+    def key(group: str) -> tuple[float, ...] | None:
+        return _checked(plugin.queue_group_key(group), "queue_group_key")
+
+    return (
+        lambda key, priority, since: call(group, QueuedBinding(key, priority, since, binding_of(key)), ""),
+        lambda group: call(key, group, None),
+    )
 
 
 def make_queue(
@@ -130,7 +163,14 @@ def make_queue(
     """
     if queue_sort is not None or options.feature_gates.enabled("PriorityBasedScheduling"):
         sort_key = None if queue_sort is None else sort_key_of(queue_sort, binding_of, caller=caller)
-        by_priority = PrioritySchedulingQueue[BindingKey](clock=clock, sort_key=sort_key)
+        by_priority: PrioritySchedulingQueue[BindingKey]
+        if isinstance(queue_sort, QueueGroupPlugin):
+            group_of, key_of = groups_of(queue_sort, binding_of, caller)
+            by_priority = GroupedSchedulingQueue(
+                clock=clock, sort_key=sort_key, group_of=group_of, key_of=key_of
+            )
+        else:
+            by_priority = PrioritySchedulingQueue(clock=clock, sort_key=sort_key)
         metrics.scheduling.expose_pending(by_priority.pending)
         return by_priority
     exposed = metrics.workqueues.of("scheduler-queue")

@@ -33,6 +33,7 @@ from karmada_scheduler.framework.binding_points import PreBindPlugin as PreBindP
 from karmada_scheduler.framework.binding_points import PreEnqueueContext as PreEnqueueContext
 from karmada_scheduler.framework.binding_points import PreEnqueuePlugin as PreEnqueuePlugin
 from karmada_scheduler.framework.binding_points import QueuedBinding as QueuedBinding
+from karmada_scheduler.framework.binding_points import QueueGroupPlugin as QueueGroupPlugin
 from karmada_scheduler.framework.binding_points import QueueSortPlugin as QueueSortPlugin
 from karmada_scheduler.framework.binding_points import ReservePlugin as ReservePlugin
 from karmada_scheduler.framework.binding_points import SortKeyPlugin as SortKeyPlugin

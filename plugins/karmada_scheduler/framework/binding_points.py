@@ -49,6 +49,10 @@ class QueuedBinding(Struct, frozen=True):
 class QueueSortPlugin(Plugin, Protocol):
     """Orders the queue; the process has one QueueSort plugin.
 
+    A plugin is one object per profile. Of several profiles, that with the scheduler name that comes first in alphabetical order has
+    the object that sorts, for the bindings of all of them; ``handle.profile`` is then that name. ``observe`` tells the objects of all
+    profiles the same.
+
     PrioritySort is the default, and is used with the feature gate PriorityBasedScheduling; without the gate the queue is
     first in, first out. Any other QueueSort plugin is used with or without the gate.
     """
@@ -73,6 +77,24 @@ class SortKeyPlugin(QueueSortPlugin, Protocol):
 
         After an exception, a timeout or anything but numbers, ``QueuedBinding.default_rank`` is used for this binding. It should
         therefore begin as that does, if the plugin respects priorities.
+        """
+
+
+@runtime_checkable
+class QueueGroupPlugin(QueueSortPlugin, Protocol):
+    """A QueueSort plugin that takes the next binding from one of several groups, such as tenants.
+
+    The order between groups may change at any time, the order within a group (``sort_key``, ``less``) must not.
+    """
+
+    def queue_group(self, queued: QueuedBinding, /) -> str:
+        """Return the group of a binding, as it is when the binding is queued. After a failure it is ""."""
+
+    def queue_group_key(self, group: str, /) -> tuple[float, ...]:
+        """Return numbers, none of them NaN, for a group with queued bindings; that with the lowest ones is the next.
+
+        They are read again before a binding is taken from the group, and when one is queued. A group whose numbers fall meanwhile
+        is noticed when the numbers of those before it have risen. After a failure the previous ones stay.
         """
 
 

@@ -92,6 +92,9 @@ class Handle(Protocol):
     def activate(self, key: BindingKey) -> None:
         """Enqueue a binding at once, also if it is gated or waits for a retry."""
 
+    def enqueue(self, key: BindingKey) -> None:
+        """Enqueue a binding at once if it waits for a retry; PreEnqueue plugins are asked, those that gate it included."""
+
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
 
@@ -124,6 +127,7 @@ class PluginHandle(Struct, frozen=True):
     follow_clusters: Callable[[ClusterFollower], None] = _do_nothing
     activate: Callable[[BindingKey], None] = _do_nothing
     record: Callable[[Binding, bool, str, str], None] = _do_nothing
+    enqueue: Callable[[BindingKey], None] = _do_nothing
 
     def bindings(self) -> Iterable[Binding]:
         """Return the given bindings."""

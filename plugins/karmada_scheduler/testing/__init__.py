@@ -35,5 +35,6 @@ from karmada_scheduler.testing.setups import framework as framework
 from karmada_scheduler.testing.setups import gates as gates
 from karmada_scheduler.testing.setups import make as make
 from karmada_scheduler.testing.setups import profiles as profiles
+from karmada_scheduler.testing.setups import queue_sort as queue_sort
 from karmada_scheduler.testing.trace import Call as Call
 from karmada_scheduler.testing.trace import Step as Step

@@ -33,6 +33,7 @@ class FakeHandle:
         clusters: The snapshot that ``snapshot`` returns.
         time: The time that ``now`` returns, in seconds since 1970.
         activated: The keys that plugins activated, in order.
+        enqueued: The keys that plugins enqueued, in order.
         events: The Events that plugins recorded, in order.
     """
 
@@ -41,6 +42,7 @@ class FakeHandle:
         self.clusters = Snapshot()
         self.time = 0.0
         self.activated: list[BindingKey] = []
+        self.enqueued: list[BindingKey] = []
         self.events: list[Recorded] = []
         self.profile: Final = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
@@ -115,6 +117,10 @@ class FakeHandle:
     def activate(self, key: BindingKey) -> None:
         """Record the key."""
         self.activated.append(key)
+
+    def enqueue(self, key: BindingKey) -> None:
+        """Record the key."""
+        self.enqueued.append(key)
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""

@@ -116,6 +116,8 @@ class Circumstances(TypedDict, total=False):
         in_flight: Bindings that are decided and not yet written, for PreFilter extensions. ``handle`` has
             their stored version.
         write_fails: The error of the API server's response to the write.
+        reconsiders: Whether to try what a Reconsider plugin proposes, instead of what an event requires;
+            ``run.decision.reconsidered`` has what became of it.
     """
 
     plugins: Framework | Sequence[Plugin | type[Plugin]]
@@ -123,6 +125,7 @@ class Circumstances(TypedDict, total=False):
     gates: FeatureGates
     in_flight: Sequence[BindingBuilder]
     write_fails: Exception
+    reconsiders: bool
 
 
 def schedule(
@@ -188,6 +191,7 @@ async def _run(
         recorded,
         in_flight=[each.build() for each in circumstances.get("in_flight", ())],
         workload=builder.workload_answer,
+        proposed=recorded.reconsider.propose(binding) if circumstances.get("reconsiders") else None,
     )
     stored = as_written(binding, decision, datetime.fromtimestamp(handle.now(), UTC))
     transaction = BindingTransaction(

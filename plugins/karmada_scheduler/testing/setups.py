@@ -18,9 +18,10 @@ from karmada_scheduler.config.profiles import (
     SchedulerConfiguration,
     plugin_budget,
 )
-from karmada_scheduler.framework import Handle, ObservePlugin, Plugin
+from karmada_scheduler.framework import Handle, ObservePlugin, Plugin, QueueSortPlugin
 from karmada_scheduler.framework.profile import factory
 from karmada_scheduler.framework.profile.factory import Factory, Registration
+from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.observing import Observing
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -161,6 +162,11 @@ def profiles(
     )
     caller = caller_with(plugin_budget(configuration, None))
     return {name: Framework(plugins, caller=caller) for name, plugins in setup.start().by_name.items()}
+
+
+def queue_sort(profiles: Mapping[str, Framework]) -> QueueSortPlugin | None:
+    """Return the object that orders the queue for all of these profiles."""
+    return Profiles(profiles).queue_sort
 
 
 def _factory(plugin: Plugin | type[Plugin]) -> Factory:

@@ -87,6 +87,7 @@ class SchedulerHarness:
         backend.lead(
             self.gate.activate,
             lambda _binding, _warning, reason, text: self.events.append((reason, text)),
+            self.gate.enqueue,
         )
         self.handle = backend.handle_for("ours")
         self.profiles.replace({"ours": with_in_tree(*plugins, *made(self.handle), caller=caller)})

@@ -598,6 +598,22 @@ async def test_an_activated_binding_is_enqueued_once_without_pre_enqueue() -> No
     assert harness.server.writes.count(("spec", "web")) == 1
 
 
+async def test_an_enqueued_binding_is_tried_at_once_and_pre_enqueue_is_asked() -> None:
+    answers = [NO, NO, SUCCESS]
+    harness = SchedulerHarness(plugin("P", pre_enqueue=lambda _: answers.pop(0) if answers else SUCCESS))
+    key = harness.put()
+    await harness.run()
+    harness.handle.enqueue(key)
+    await harness.run()
+    assert (len(answers), harness.placed(), harness.gate.gated) == (1, [], {key})
+    harness.handle.enqueue(key)
+    await harness.run()
+    assert harness.placed() == ["m1", "m2"]
+    gone = BindingKey("ResourceBinding", "demo", "gone")
+    harness.handle.enqueue(gone)
+    assert not harness.queue.holds(gone)
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [

@@ -70,7 +70,7 @@ def test_a_cap_chooses_other_clusters_where_the_spread_leaves_a_choice() -> None
     assert placed(ReplicaEstimate(most={"m2": 5}), builder=web) == {"m3": 6}
 
 
-def test_too_little_room_is_reported_as_without_the_plugin() -> None:
+def test_too_little_capacity_is_reported_as_without_the_plugin() -> None:
     caps = plugin(
         "P", estimate_replicas=answering(ReplicaEstimate(most=dict.fromkeys(["m1", "m2", "m3"], 2)))
     )

@@ -14,7 +14,7 @@ from karmada_scheduler.testing import FakeHandle, binding, cluster, make, snapsh
 
 
 class Follows:
-    """Keeps what it is told."""
+    """Keeps the changes."""
 
     name = "Follows"
     fails = False
@@ -53,7 +53,7 @@ def test_it_gets_everything_that_exists_first_and_then_every_change() -> None:
     assert plugin.seen == [("-", "b-deployment"), ("b-deployment",) * 2, ("m1", "-"), ("-", "m2")]
 
 
-def test_nothing_is_told_before_it_starts_and_everything_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_nothing_is_passed_on_before_it_starts_and_everything_once(caplog: pytest.LogCaptureFixture) -> None:
     handle = FakeHandle(binding("a"))
     plugin = Follows(None, handle)
     observing = Observing(plugin, handle)

@@ -53,7 +53,10 @@ def test_it_is_called_for_lack_of_capacity_at_assign_and_at_select() -> None:
     for builder, text in (
         (divided(12), "Clusters available replicas 10 are not enough to schedule."),
         (divided(8).spread("cluster", 1, 1), "no enough resource when selecting 1 clusters"),
-        (binding("web").replicas(12, cpu=1).dynamic_weight().term("a", "m1", overflow=[["m2"]]), "not enough"),
+        (
+            binding("web").replicas(12, cpu=1).dynamic_weight().term("a", "m1", overflow=[["m2"]]),
+            "not enough",
+        ),
     ):
         asks = Asks()
         found = run(asks, builder)
@@ -80,7 +83,7 @@ def test_it_is_not_called_when_all_clusters_are_refused_nor_after_a_success() ->
 
 def test_without_the_declaration_it_is_called_for_refused_clusters_only() -> None:
     asks = Asks()
-    asks.post_filter_for = frozenset({"filter"})  # type: ignore[misc]
+    asks.post_filter_for = frozenset({"filter"})
     run(asks, divided(12))
     assert not asks.seen
     refuses = plugin("F", filter=answering(Result.unschedulable("no")))
@@ -90,7 +93,7 @@ def test_without_the_declaration_it_is_called_for_refused_clusters_only() -> Non
 
 def test_both_cases_can_be_declared() -> None:
     asks = Asks()
-    asks.post_filter_for = frozenset({"filter", "capacity"})  # type: ignore[misc]
+    asks.post_filter_for = frozenset({"filter", "capacity"})
     run(asks, divided(12))
     run(asks, divided(2), plugin("F", filter=answering(Result.unschedulable("no"))))
     assert [each.shortage is None for each in asks.seen] == [False, True]
@@ -149,7 +152,9 @@ def test_it_is_called_after_all_terms_have_failed_in_their_order() -> None:
         (Result.unschedulable("no"), 0.0, False),
     ],
 )
-def test_the_answer_says_when_the_binding_is_tried_again(answer: Result, delay: float, may_work: bool) -> None:
+def test_the_answer_says_when_the_binding_is_tried_again(
+    answer: Result, delay: float, may_work: bool
+) -> None:
     found = run(Asks(answer=answer), divided(12))
     assert (found.retry_after, found.decision.may_work_next_time) == (delay, may_work)
 
@@ -159,7 +164,7 @@ def test_a_plugin_that_fails_or_asks_with_an_invalid_estimate_is_logged_and_the_
 ) -> None:
     expected = schedule(divided(12), *MEMBERS).condition
     assert run(Asks(ReplicaEstimate(most={"m9": 1})), divided(12)).condition == expected
-    assert 'plugin "Asks" returned \'m9\' at EstimateReplicas' in caplog.text
+    assert "plugin \"Asks\" returned 'm9' at EstimateReplicas" in caplog.text
     assert run(Asks(answer=None), divided(12)).condition == expected  # type: ignore[arg-type]
     assert 'plugin "Asks" returned None at PostFilter' in caplog.text
 
@@ -174,7 +179,9 @@ def test_a_profile_without_such_a_plugin_notes_no_shortage() -> None:
 def test_another_declaration_is_refused(cases: Any) -> None:
     made = plugin("P", post_filter=answering(SUCCESS))
     type(made).post_filter_for = cases
-    assert any("post_filter_for must be {'filter'}, {'capacity'} or both" in each for each in plugin_problems(made))
+    assert any(
+        "post_filter_for must be {'filter'}, {'capacity'} or both" in each for each in plugin_problems(made)
+    )
 
 
 def test_a_misspelt_declaration_is_refused_with_the_right_one() -> None:
@@ -186,7 +193,10 @@ def test_a_misspelt_declaration_is_refused_with_the_right_one() -> None:
 def test_the_error_says_that_it_is_for_lack_of_capacity() -> None:
     from karmada_scheduler.framework import NotEnoughCapacityError
 
-    for builder, reason in ((divided(12), "Unschedulable"), (divided(8).spread("cluster", 1, 1), "SchedulerError")):
+    for builder, reason in (
+        (divided(12), "Unschedulable"),
+        (divided(8).spread("cluster", 1, 1), "SchedulerError"),
+    ):
         found = schedule(builder, *MEMBERS)
         assert isinstance(found.error, NotEnoughCapacityError)
         assert isinstance(found.error, SchedulingError)

@@ -94,7 +94,7 @@ def test_changed_priorities_of_keys_that_nobody_takes_need_bounded_memory(harnes
         harness.queue.add("b", -priority)
         sizes.add(len(harness.queue._active))
     # One pass over the heap pays for many changes.
-    assert max(sizes) == 2 * len(harness.queue) + priority_queue._KEPT_OUTDATED
+    assert max(sizes) == 2 * len(harness.queue) + priority_queue.KEPT_OUTDATED
     assert [harness.pop() for _ in range(3)] == ["a", "b", None]
 
 

@@ -27,7 +27,7 @@ class BuiltProfiles(Struct, frozen=True):
     """All profiles of a process.
 
     Attributes:
-        by_name: By scheduler name; the QueueSort plugin of the first one orders the queue.
+        by_name: By scheduler name; ``Profiles.queue_sort`` orders the queue.
         made: The plugins by scheduler name and their own name, for the next build.
         warnings: Parts of the profiles without effect, for the log.
     """

@@ -30,6 +30,8 @@ _ARITIES: Final = {
     for method in (
         *_POINT_METHODS,
         _OBSERVE,
+        "queue_group",
+        "queue_group_key",
         "normalize_score",
         GUARD_OBSERVATION,
         START_TERM,
@@ -45,6 +47,9 @@ _PAIRS: Final = (
     ("reserve", "unreserve"),
     ("unreserve", "reserve"),
     ("sort_key", "less"),
+    ("queue_group", "queue_group_key"),
+    ("queue_group_key", "queue_group"),
+    ("queue_group", "less"),
     ("normalize_score", "score"),
     (GUARD_OBSERVATION, "guard"),
     ("propose", "reconsider"),

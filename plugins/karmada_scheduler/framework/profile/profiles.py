@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.framework.binding_points import QueueSortPlugin
 from karmada_scheduler.framework.runtime.framework import Framework
 
 
@@ -40,6 +41,11 @@ class Profiles:
     def items(self) -> list[tuple[str, Framework]]:
         """Return all profiles by name."""
         return sorted(self._frameworks.items())
+
+    @property
+    def queue_sort(self) -> QueueSortPlugin | None:
+        """The QueueSort plugin that orders the queue of all profiles: the object of the first scheduler name in alphabetical order."""
+        return self.items()[0][1].binding.queue_sort
 
     def replace(self, frameworks: Mapping[str, Framework]) -> None:
         """Replace all frameworks from the next decision on; decisions under way continue with the previous ones.
