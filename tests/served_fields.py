@@ -1,4 +1,4 @@
-"""The fields of bindings that the scheduler writes, all of which Karmada has served since 1.16.0."""
+"""The fields of bindings that the scheduler writes: Karmada has served all but ``components`` since 1.16.0."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ SERVED_SINCE_1_16: Final = frozenset(
         ),
     }
 )
+SERVED_SINCE_1_19: Final = frozenset(
+    f"spec.clusters[].components{part}" for part in ("", "[].name", "[].replicas")
+)
+"""Written by the rules of 1.19 only."""
 
 
 def paths_of(body: Any, path: str) -> set[str]:

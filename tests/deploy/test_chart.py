@@ -478,7 +478,7 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"plugins": []}, "/plugins"),
         ({"extraArgs": ["--scheduler-name=other"]}, "extraArgs has --scheduler-name=other: set schedulerName instead"),
         ({"extraArgs": ["--leader_elect=false"]}, "set leaderElection.enabled instead"),
-        ({"decisionsOf": "1.16"}, r'decisionsOf is 1\.16: set it to "1\.17"'),
+        ({"decisionsOf": "1.16"}, r'decisionsOf is 1\.16: set it to "1\.17", "1\.18" or "1\.19"'),
         ({"extraArgs": ["--decisions-of=1.17"]}, "set decisionsOf instead"),
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),

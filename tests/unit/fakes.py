@@ -17,7 +17,8 @@ class FakeApiServer:
 
     ``failures`` has the errors of the next requests by their kind: ``get``, ``spec`` or ``status``. ``torn`` has those
     of the next patches of the spec that are accepted. ``requests`` has the kind, name and body of each patch that was
-    accepted. ``event`` gets each new version. ``before_request`` is called before a patch is sent.
+    accepted. ``event`` gets each new version. ``before_request`` is called before a patch is sent. ``unserved`` has the
+    fields of targets that are dropped.
     """
 
     def __init__(self, *manifests: dict[str, Any]) -> None:
@@ -26,6 +27,7 @@ class FakeApiServer:
         self.torn: list[ApiError] = []
         self.requests: list[tuple[str, str, Any]] = []
         self.reads = 0
+        self.unserved: frozenset[str] = frozenset()
         self.event: Callable[[dict[str, Any]], None] = lambda _: None
         self.before_request: Callable[[], None] = lambda: None
 
@@ -78,7 +80,7 @@ class FakeApiServer:
         self._check("spec", key, resource_version)
         added = {} if tasks is None else {"gracefulEvictionTasks": tasks}
         self.requests.append(("spec", key.name, {"annotations": annotations, "clusters": clusters, **added}))
-        spec = added if clusters is None else {"clusters": clusters, **added}
+        spec = added if clusters is None else {"clusters": self._served(clusters), **added}
         stored = self.change(key.name, annotations=annotations, **spec)
         if self.torn:
             raise self.torn.pop(0)
@@ -97,6 +99,12 @@ class FakeApiServer:
         self._check("status", key, resource_version)
         self.requests.append(("status", key.name, status))
         return self.change(key.name, status=True, **status)
+
+    def _served(self, clusters: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return targets without the fields that are not served."""
+        return [
+            {name: value for name, value in each.items() if name not in self.unserved} for each in clusters
+        ]
 
     def _check(self, kind: str, key: BindingKey, version: str | None = None) -> None:
         if self.failures.get(kind):

@@ -1,18 +1,28 @@
-"""Replay the recordings: ``python -m tools.conformance [RECORDING or FILE...]``."""
+"""Replay the recordings: ``python -m tools.conformance [--decisions-of=VERSION] [RECORDING or FILE...]``."""
 
 from __future__ import annotations
 
+import argparse
 import sys
 import time
 from pathlib import Path
 
-from tools.conformance.replay import RECORDINGS, Recording
+from karmada_scheduler.config.decision_rules import RULES
+from tools.conformance.replay import RECORDINGS, RECORDINGS_1_19, Recording
 
 
-def main(names: list[str]) -> int:
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m tools.conformance")
+    parser.add_argument(
+        "--decisions-of", choices=tuple(RULES), default="", help="default: the recorded version"
+    )
+    parser.add_argument("names", nargs="*", help="parts of the names of recordings, or files")
+    given = parser.parse_args(arguments)
+    names: list[str] = given.names
     files = [Path(name) for name in names if Path(name).is_file()]
     parts = [name for name in names if not Path(name).is_file()]
-    paths = [path for path in RECORDINGS if not names or any(part in path.name for part in parts)] + files
+    known = [*RECORDINGS, *RECORDINGS_1_19]
+    paths = [path for path in known if not names or any(part in path.name for part in parts)] + files
     if not paths:
         print(f"no recording matches {' '.join(names)}", file=sys.stderr)
         return 2
@@ -20,7 +30,7 @@ def main(names: list[str]) -> int:
     start = time.perf_counter()
     print(f"{'recording':<14}{'clusters':>9}{'cases':>8}{'equal':>8}{'different':>11}")
     for path in paths:
-        recording = Recording.load(path)
+        recording = Recording.load(path, given.decisions_of)
         found = list(recording.differences())
         differences = [each for each in found if not each.is_intended]
         cases += len(recording.cases)

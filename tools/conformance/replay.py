@@ -9,29 +9,33 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, TargetCluster
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.guard_additions import with_targets
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.framework.diagnosis import InvalidExpressionError
+from karmada_scheduler.framework.diagnosis import InvalidExpressionError, KeptError
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import framework
-from tools.oracle.defects import has_invalid_expression
+from tools.oracle.defects import has_invalid_expression, is_removed_by_reschedule
 
 AVOID: Final = ScheduleType.AVOID
 SCHEDULER_NAMES: Final = frozenset({"default-scheduler"})
-RECORDINGS = sorted((Path(__file__).parent / "recordings").glob("recording-*.json.gz"))
+RECORDINGS = sorted(Path(__file__).parent.glob("recordings/recording-*.json.gz"))
+"""Of karmada-scheduler v1.18.2."""
+RECORDINGS_1_19 = sorted(Path(__file__).parent.glob("recordings-1.19/world-*.json.gz"))
 
 State = Mapping[str, Any]
 
@@ -40,7 +44,8 @@ State = Mapping[str, Any]
 class Difference:
     """A case whose replay equals none of the recorded outcomes.
 
-    It is intended if ours ends with an error about an expression that is not known (docs/differences-from-upstream.md).
+    It is intended if ours ends with an error about an expression that is not known, or keeps what a reschedule would remove
+    (docs/differences-from-upstream.md).
     """
 
     case: str
@@ -72,8 +77,12 @@ class Recording:
     empty_workload_propagation: bool
 
     @classmethod
-    def load(cls, path: Path) -> Recording:
+    def load(cls, path: Path, decisions_of: str = "") -> Recording:
+        """Read a recording, to be decided by the rules of a version; "" for the one that was recorded."""
         document = json.loads(gzip.decompress(path.read_bytes()))
+        decisions_of = decisions_of or ".".join(document["karmada"].removeprefix("v").split(".")[:2])
+        if decisions_of not in RULES:
+            raise ValueError(f"{path.name} is of {document['karmada']}, known are {', '.join(RULES)}")
         gates, plugins, empty = [], ["*"], False
         for flag in document["schedulerFlags"]:
             name, _, value = flag.partition("=")
@@ -92,7 +101,7 @@ class Recording:
             name=path.name.removesuffix(".json.gz"),
             clusters=tuple(map(Cluster.from_manifest, document["clusters"])),
             cases=document["cases"],
-            gates=features.parse(gates),
+            gates=features.parse(gates, decisions_of),
             plugins=tuple(plugins),
             empty_workload_propagation=empty,
         )
@@ -117,15 +126,19 @@ class Recording:
             ours = _comparable(final_state(binding, decision, responsible=responsible), ordered=ordered)
             recorded = tuple(_comparable(outcome, ordered=ordered) for outcome in case["outcomes"])
             if ours not in recorded:
-                yield Difference(case["name"], ours, recorded, _is_intended(case["binding"], decision))
+                yield Difference(case["name"], ours, recorded, _is_intended(case["binding"], read, decision))
             elif decision is not None and (missing := _missing_events(binding, decision, case["events"])):
                 yield Difference(case["name"], {"events": missing}, ({"events": case["events"]},))
 
 
-def _is_intended(manifest: Mapping[str, Any], decision: Decision | None) -> bool:
-    if decision is None or not isinstance(decision.error, InvalidExpressionError):
+def _is_intended(manifest: Mapping[str, Any], binding: Binding, decision: Decision | None) -> bool:
+    if decision is None or decision.targets is not None:
         return False
-    return decision.targets is None and has_invalid_expression(manifest["spec"]["placement"])
+    if isinstance(decision.error, KeptError):
+        return is_removed_by_reschedule(binding, decision.failed_terms)
+    return isinstance(decision.error, InvalidExpressionError) and has_invalid_expression(
+        manifest["spec"]["placement"]
+    )
 
 
 def as_upstream_reads(binding: Binding) -> Binding:
@@ -149,30 +162,47 @@ def final_state(binding: Binding, decision: Decision | None, *, responsible: boo
         decision: None if there was nothing to do.
         responsible: Whether the scheduler is responsible for the binding; if not, it does not change it.
     """
-    targets, applied = binding.spec.clusters, binding.applied_placement_json
+    spec, applied = binding.spec, binding.applied_placement_json
     status = binding.status
     conditions = [dict(each) for each in status.conditions]
     name = status.scheduler_observing_affinity_name
     if decision is not None:
         if decision.targets is not None:
-            targets, applied = decision.targets, decision.applied_placement or ""
-        spec = condition_for(decision.error)
-        written = {"type": "Scheduled", "status": spec.status, "reason": spec.reason, "message": spec.message}
+            spec, applied = with_targets(spec, decision), decision.applied_placement or ""
+        found = condition_for(decision.error)
+        written = {
+            "type": "Scheduled",
+            "status": found.status,
+            "reason": found.reason,
+            "message": found.message,
+        }
         conditions = [each for each in conditions if each.get("type") != "Scheduled"] + [written]
         name = name if decision.affinity_name is None else decision.affinity_name
     observed = status.scheduler_observed_generation
     scheduled = responsible and (decision is None or decision.is_success)
-    generation = binding.generation + (targets != binding.spec.clusters)
+    clusters, before = _targets(spec), _targets(binding.spec)
+    generation = binding.generation + (clusters != before)
     if scheduled:
         observed = generation
     return {
-        "clusters": [{"name": target.name, "replicas": target.replicas} for target in targets],
+        "clusters": clusters,
         "appliedPlacement": _parsed(applied),
         "conditions": conditions,
         "observedGeneration": _compared(observed, generation),
         "schedulerObservingAffinityName": name or None,
         "lastScheduledTimeChanged": decision is not None and decision.is_success,
     }
+
+
+def _targets(spec: BindingSpec) -> list[dict[str, Any]]:
+    """Return the targets of a binding as a recording has them."""
+    found = []
+    for target in spec.clusters:
+        components = [
+            {"name": name, "replicas": replicas} for name, replicas in spec.stored_components(target)
+        ]
+        found.append({**target._asdict(), **({"components": components} if components else {})})
+    return found
 
 
 def _parsed(annotation: str) -> Any:

@@ -25,12 +25,19 @@ from typing import Any, NamedTuple
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, condition_for
 from karmada_scheduler.core.decision import TermAttempt
-from karmada_scheduler.framework.diagnosis import FitError, InvalidExpressionError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import (
+    FitError,
+    InvalidExpressionError,
+    KeptError,
+    UnschedulableError,
+)
 from tools.oracle.defects import (
     INVALID_EXPRESSION,
     LISTED_TWICE,
+    RESCHEDULE_REMOVES,
     RESTLESS,
     has_invalid_expression,
+    is_removed_by_reschedule,
     without_placeholder,
 )
 from tools.oracle.ours import OurDecision, Scenario
@@ -82,10 +89,14 @@ def compare(scenario: Scenario, decided: OurDecision, result: UpstreamResult) ->
         runs, attempts = runs[: len(attempts)], attempts[: len(runs)]
     if is_invalid := _ends_with_invalid_expression(comparison, decided):
         runs = _of_pass(runs, attempts)
+    if is_kept := _keeps_rescheduled(comparison, decided):
+        runs = runs[: len(attempts)]
     comparison.check("runs of the algorithm", len(runs), len(attempts))
     for number, (run, attempt) in enumerate(zip(runs, attempts, strict=False), 1):
         _compare_run(comparison, f"run {number}", scenario, decided, run, attempt)
-    is_final = result["settled"] and not is_invalid and ASSUMED_ORDER not in comparison.variations
+    is_final = (
+        result["settled"] and not is_invalid and not is_kept and ASSUMED_ORDER not in comparison.variations
+    )
     if not comparison.differences and is_final:
         _compare_final(comparison, decided, result)
     return comparison
@@ -100,6 +111,18 @@ def _ends_with_invalid_expression(comparison: Comparison, decided: OurDecision) 
     has_one = has_invalid_expression(json.loads(placement.to_json()))
     comparison.check("an invalid expression in the placement", has_one, True)
     comparison.check("targets after an invalid expression", None, decision.targets)
+    return True
+
+
+def _keeps_rescheduled(comparison: Comparison, decided: OurDecision) -> bool:
+    """Return whether ours keeps the placement of a reschedule, which upstream then clears, and decides again."""
+    decision = decided.decision
+    if decision is None or type(decision.error) is not KeptError:
+        return False
+    comparison.defects.add(RESCHEDULE_REMOVES)
+    is_removed = is_removed_by_reschedule(decided.binding, decision.failed_terms)
+    comparison.check("a reschedule that removes replicas", True, is_removed)
+    comparison.check("targets after such a reschedule", None, decision.targets)
     return True
 
 

@@ -3,18 +3,22 @@
 Upstream then decides about the same scenario without that value, and our core about the scenario as it is. The results have
 to be equal, so nothing is skipped. docs/differences-from-upstream.md has the reasons. RESTLESS has a comparison of its own. ENDED
 has no result: it is counted by the end of upstream's process alone, whatever the case is. INVALID_EXPRESSION: ours ends with an
-error where upstream goes on, and all runs before that are equal.
+error where upstream goes on, and all runs before that are equal. RESCHEDULE_REMOVES, under the rules of 1.19: the first pass is
+equal, and ours ends with it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.core.decision import TermFailure
+from karmada_scheduler.framework.diagnosis import FitError
 
 Manifest = dict[str, Any]
 
@@ -25,6 +29,9 @@ EMPTY_LIST = "an explicit empty list in a placement: upstream takes it for a cha
 GONE_TARGET = "a target that does not exist: upstream leaves a divided binding there"
 INVALID_EXPRESSION = "an expression that is not known: for upstream it selects nothing"
 LISTED_TWICE = "a cluster that is listed twice: upstream may keep both entries"
+RESCHEDULE_REMOVES = (
+    "a reschedule whose first term does not fit: upstream 1.19 removes what runs in a later one"
+)
 
 RESTLESS = "a binding whose own footprint drives it off its cluster: upstream moves it to and fro for ever"
 
@@ -105,6 +112,17 @@ def _without_empty_lists(value: Any) -> Any:
     if isinstance(value, list):
         return [_without_empty_lists(item) for item in value]
     return value
+
+
+def is_removed_by_reschedule(binding: Binding, failures: Sequence[TermFailure]) -> bool:
+    """Return whether a reschedule fails to fit in the first term, and in the later one in use for another reason."""
+    name, placement = binding.status.scheduler_observing_affinity_name, binding.spec.placement
+    names = [term.affinity_name for term in placement.cluster_affinities] if placement is not None else []
+    if not (binding.reschedule_triggered and binding.spec.clusters and name in names[1:]):
+        return False
+    errors = {each.index: each.error for each in failures}
+    in_use = errors.get(names.index(name))
+    return isinstance(errors.get(0), FitError) and in_use is not None and not isinstance(in_use, FitError)
 
 
 def without_placeholder(placement: Manifest) -> Manifest:

@@ -80,7 +80,7 @@ class Rules(Struct, frozen=True, kw_only=True):
         parts = [f"--plugins={','.join(self.plugins)}"] if self.plugins else []
         parts += [f"--config={self.config}"] if self.config else []
         parts += [f"--plugin-dir={folder}" for folder in self.plugin_dirs]
-        if changed := _changed_gates(self.feature_gates):
+        if changed := self._changed_gates():
             parts.append(f"--feature-gates={','.join(changed)}")
         if self.decisions_of not in (None, DEFAULT_RULES.decisions_of):
             parts.append(f"--decisions-of={self.decisions_of}")
@@ -107,6 +107,16 @@ class Rules(Struct, frozen=True, kw_only=True):
             return features.parse(self.feature_gates, self.decisions_of or DEFAULT_RULES.decisions_of)
         except ValueError as error:
             raise NoAnswerError(f"--feature-gates: {error}") from error
+
+    def _changed_gates(self) -> list[str]:
+        """Return the gates that differ from their defaults."""
+        try:
+            gates = self.gates
+        except NoAnswerError:
+            return list(self.feature_gates)  # reported where the gates are used
+        defaults = features.FeatureGates(rules=gates.rules)
+        changed = (name for name in features.KNOWN if gates.enabled(name) != defaults.enabled(name))
+        return [f"{name}={str(gates.enabled(name)).lower()}" for name in changed]
 
     @property
     def fingerprint(self) -> str:
@@ -181,16 +191,6 @@ class Rules(Struct, frozen=True, kw_only=True):
 def not_known(name: str) -> str:
     """Return that a scheduler decides whose rules are not known."""
     return f"decided by {name}, whose plugins are not known here: --from"
-
-
-def _changed_gates(given: Sequence[str]) -> list[str]:
-    """Return the gates that differ from their defaults."""
-    try:
-        gates, defaults = features.parse(given), features.parse([])
-    except ValueError:
-        return list(given)  # reported where the gates are used
-    changed = (name for name in features.KNOWN if gates.enabled(name) != defaults.enabled(name))
-    return [f"{name}={str(gates.enabled(name)).lower()}" for name in changed]
 
 
 @contextmanager

@@ -16,8 +16,8 @@ Each text names the problem and the values to set instead.
 {{- fail "side is karmada, and this is no Karmada API server: it does not serve work.karmada.io/v1alpha2. Give --kubeconfig of the Karmada API server, or set side to host, for the scheduler itself." -}}
 {{- end -}}
 {{- if eq .Values.side "host" -}}
-{{- if not (has (toString .Values.decisionsOf) (list "" "1.17" "1.18")) -}}
-{{- fail (printf "decisionsOf is %v: set it to \"1.17\", or to \"1.18\", or leave it empty for the decisions of 1.18." .Values.decisionsOf) -}}
+{{- if not (has (toString .Values.decisionsOf) (list "" "1.17" "1.18" "1.19")) -}}
+{{- fail (printf "decisionsOf is %v: set it to \"1.17\", \"1.18\" or \"1.19\", or leave it empty for the decisions of 1.18." .Values.decisionsOf) -}}
 {{- end -}}
 {{- if and (gt (int .Values.replicas) 1) (not .Values.leaderElection.enabled) -}}
 {{- fail (printf "replicas is %d and leaderElection.enabled is false: the replicas would overwrite each other's decisions. Set replicas to 1 or leaderElection.enabled to true." (int .Values.replicas)) -}}

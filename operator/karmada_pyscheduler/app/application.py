@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from karmada_pyscheduler.app.api_server import ApiServer, ControlPlaneSchema
+from karmada_pyscheduler.app.api_server import ApiServer
+from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema
 from karmada_pyscheduler.app.host import FILLING, Host
 from karmada_pyscheduler.app.leader import Leader, Leadership, WorkloadSource
 from karmada_pyscheduler.app.recorded_configuration import default_profiles
@@ -230,7 +231,12 @@ class Application:
                 ),
                 name="plugin files",
             )
-            schema = ControlPlaneSchema(connection, self._options.feature_gates, self._metrics.api_server)
+            schema = ControlPlaneSchema(
+                connection,
+                self._options.feature_gates,
+                self._metrics.api_server,
+                self.state.components.on_schema,
+            )
             tasks.create_task(schema.run(), name="control plane's schema")
             if self.records is not None:
                 tasks.create_task(self.records.recorder.run(), name="record decisions")

@@ -145,6 +145,7 @@ def new_scheduler(
             writer,
             events,
             own_writes=state.own_writes,
+            components=state.components,
             now=now,
             needs_none=lambda binding: needs_none(
                 binding, state.profiles.names, is_gone=state.clusters.is_gone, gates=options.feature_gates

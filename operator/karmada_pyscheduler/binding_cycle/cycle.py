@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Final
 
+from karmada_pyscheduler.binding_cycle.served_components import ServedComponents
 from karmada_pyscheduler.binding_cycle.spec_writer import SpecWriter
 from karmada_pyscheduler.binding_cycle.status_writer import (
     StatusWriter,
@@ -70,6 +71,7 @@ class BindingCycle(Struct, dict=True):
         own_writes: Tells which writes the watch has delivered.
         now: Returns the time of day.
         needs_none: Returns whether a binding is ours, and needs no scheduling.
+        components: Knows whether targets may have components.
     """
 
     writer: BindingWriter
@@ -77,9 +79,10 @@ class BindingCycle(Struct, dict=True):
     own_writes: OwnWrites
     now: Callable[[], datetime]
     needs_none: Callable[[Binding], bool]
+    components: ServedComponents = field(default_factory=ServedComponents)
 
     def __post_init__(self) -> None:
-        self._specs = SpecWriter(self.writer, own_writes=self.own_writes)
+        self._specs = SpecWriter(self.writer, own_writes=self.own_writes, components=self.components)
         self._statuses = StatusWriter(self.writer, own_writes=self.own_writes, now=self.now)
 
     def begin(self, binding: Binding, decision: Decision, framework: Framework) -> BindingTransaction | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import logging
 
+from karmada_pyscheduler.binding_cycle.served_components import ServedComponents
 from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import Binding
@@ -24,13 +25,14 @@ log = logging.getLogger(__name__)
 class SpecWriter:
     """Writes results into specs; implements ``transaction.ResultWriter``."""
 
-    def __init__(self, writer: BindingWriter, *, own_writes: OwnWrites) -> None:
+    def __init__(self, writer: BindingWriter, *, own_writes: OwnWrites, components: ServedComponents) -> None:
         self._writer = writer
         self._own_writes = own_writes
+        self._components = components
 
     def changes(self, binding: Binding, decision: Decision) -> bool:
         """Return whether a decision changes the clusters of a binding or its applied placement."""
-        return not result_patch(binding, decision).is_empty
+        return not result_patch(binding, self._components.of(decision)).is_empty
 
     def ensure_leading(self) -> None:
         """Raise NotLeadingError if another process may be the leader."""
@@ -44,7 +46,7 @@ class SpecWriter:
             NotLeadingError: Another process may be the leader; nothing was sent.
             AbandonedError: A cluster of the decision is gone; nothing was sent.
         """
-        binding = self._rebased(binding)
+        binding, decision = self._rebased(binding), self._components.of(decision)
         patch = result_patch(binding, decision)
         if patch.is_empty:
             return TransactionResult(binding)
@@ -54,6 +56,8 @@ class SpecWriter:
         except BaseException:
             self._own_writes.forget(binding.key)
             raise
+        if patch.clusters is not None:
+            self._components.on_response(decision, stored)
         log.log(logs.V4, "Patch schedule to %s succeed", binding.key.display)
         return TransactionResult(stored, was_written=True)
 

@@ -59,6 +59,16 @@ def version_of(document: Mapping[str, Any]) -> str:
     return UNKNOWN
 
 
+def is_older(one: str, other: str) -> bool:
+    """Return whether a version is older than another: 1.9 is older than 1.10."""
+    return [int(each) for each in one.split(".")] < [int(each) for each in other.split(".")]
+
+
+def serves_components(version: str) -> bool:
+    """Return whether targets have ``components`` in a known version of bindings."""
+    return not is_older(version, FIELDS[0][0])
+
+
 def _at(document: object, *keys: str) -> object:
     for key in keys:
         document = document.get(key) if isinstance(document, Mapping) else None

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from typing import Final
 
 from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.served_components import ServedComponents
 from karmada_pyscheduler.binding_cycle.writer import OwnWrites
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
@@ -112,6 +113,7 @@ class SchedulerState(Struct, dict=True):
         metrics: The metrics of the process.
         clock: Returns seconds, never running backwards.
         own_writes: The versions that this process has written.
+        components: Whether the control plane serves components of targets.
         assumed: The assumed placements; None without the gate SchedulingOvercommitProtection.
         gate: The bindings that PreEnqueue plugins hold back.
         refused: The bindings that wait for changes which plugins declare that have refused them.
@@ -127,6 +129,7 @@ class SchedulerState(Struct, dict=True):
     metrics: Metrics
     clock: Callable[[], float]
     own_writes: OwnWrites = field(default_factory=OwnWrites)
+    components: ServedComponents = field(default_factory=ServedComponents)
     assumed: AssumedPlacements | None = None
     refused: RefusedBindings = field(default_factory=RefusedBindings)
     list_requests: ListRequests = field(default_factory=ListRequests)

@@ -101,7 +101,7 @@ def read_spec(spec: Manifest) -> BindingSpec:
             "spec.workloadAffinityGroups",
         ),
         failover_purge_modes=_read_purge_modes(spec) if get("failover") else frozenset(),
-        unknown_target_fields=_read_unknown_fields(targets, listed),
+        unknown_target_fields=read_unknown_fields(targets, listed),
     )
 
 
@@ -137,9 +137,10 @@ def _read_targets(listed: Sequence[Manifest]) -> tuple[TargetCluster, ...]:
     )
 
 
-def _read_unknown_fields(
+def read_unknown_fields(
     targets: Sequence[TargetCluster], listed: Sequence[Manifest]
 ) -> Mapping[TargetCluster, Manifest] | None:
+    """Read the fields of targets other than name and replicas; None without any."""
     found: dict[TargetCluster, Manifest] = {}
     for target, manifest in zip(targets, listed, strict=True):
         if len(manifest) - ("replicas" in manifest) > 1:  # more than the name

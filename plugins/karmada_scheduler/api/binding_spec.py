@@ -53,6 +53,10 @@ class TargetCluster(NamedTuple):
     replicas: int = 0
 
 
+TargetComponents = tuple[tuple[str, int], ...]
+"""Names and replicas of the components of a workload, as a target has them since Karmada 1.19; the order counts."""
+
+
 class ObjectReference(NamedTuple):
     """The resource template that a binding propagates.
 
@@ -186,7 +190,7 @@ class BindingSpec(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
         workload_affinity_groups: None if it has none.
         failover_purge_modes: The purge modes of ``spec.failover``, for clusters and applications.
         unknown_target_fields: Fields of targets other than name and replicas. They are written back with an unchanged
-            target; None without any. Decisions do not depend on them.
+            target; None without any. Decisions do not depend on them, except that those of 1.19 replace ``components``.
     """
 
     resource: ObjectReference = field(default_factory=ObjectReference)
@@ -216,6 +220,12 @@ class BindingSpec(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
     def is_workload(self) -> bool:
         """Whether it has replicas, or can have replicas."""
         return self.replicas > 0 or self.replica_requirements is not None or bool(self.components)
+
+    def stored_components(self, target: TargetCluster) -> TargetComponents:
+        """Return the components that a target has as it is stored."""
+        listed = (self.unknown_target_fields or {}).get(target, {}).get("components")
+        known = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else ()
+        return tuple([(each.get("name", ""), each.get("replicas", 0)) for each in known])
 
     @property
     def target_names(self) -> frozenset[str]:

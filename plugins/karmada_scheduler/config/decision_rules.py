@@ -1,6 +1,7 @@
 """The rules by which decisions of supported karmada-schedulers differ, as one frozen value that is handed down.
 
-Source: karmada v1.17.1 and v1.18.2, pkg/estimator/client/general.go, pkg/util/selector.go.
+Source: karmada v1.17.1 and v1.18.2, pkg/estimator/client/general.go, pkg/util/selector.go; master of 2026-08-21
+(f8fdd02df), pkg/scheduler/scheduler.go, pkg/scheduler/core/common.go, pkg/features/features.go.
 """
 
 from __future__ import annotations
@@ -27,11 +28,18 @@ class DecisionRules:
         model_estimate: How replicas are counted by resource models. ``simulate``: placed on virtual nodes, where a
             resource in no model counts as 0. ``by_grade``: the nodes of each grade that suffices times what fits on one
             of them; the resource summary, if a resource is in no model.
+        reschedule_from_first: Whether a requested reschedule begins with the first affinity term, and not with the one
+            in use.
+        target_components: Whether targets of a workload with several components have the replicas of each.
+        beta_gates: Feature gates that are BETA and on by default, and ALPHA and off in others.
     """
 
     decisions_of: str = "1.18"
     zones_must_all_match: bool = False
     model_estimate: ModelEstimate = "simulate"
+    reschedule_from_first: bool = False
+    target_components: bool = False
+    beta_gates: frozenset[str] = frozenset()
 
     def placement(self, placement: Placement) -> Placement:
         """Return a placement that matches clusters by these rules; it is not for writing."""
@@ -44,6 +52,12 @@ RULES: Final[Mapping[str, DecisionRules]] = MappingProxyType(
         each.decisions_of: each
         for each in (
             DEFAULT_RULES,
+            DecisionRules(
+                "1.19",
+                reschedule_from_first=True,
+                target_components=True,
+                beta_gates=frozenset({"PriorityBasedScheduling"}),
+            ),
             DecisionRules("1.17", zones_must_all_match=True, model_estimate="by_grade"),
         )
     }

@@ -45,6 +45,7 @@ KNOWN: Final[Mapping[str, Gate]] = MappingProxyType(
         "ControllerPriorityQueue": Gate("BETA", default=True, effective=False),
     }
 )
+_PROMOTED: Final = Gate("BETA", default=True)
 
 _GROUPS: Final[Mapping[str, Stage]] = MappingProxyType({"AllAlpha": "ALPHA", "AllBeta": "BETA"})
 BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
@@ -69,9 +70,9 @@ class FeatureGates:
 
     def enabled(self, name: str) -> bool:
         """Return whether a gate is on; KeyError for an unknown name."""
-        gate = KNOWN[name]
         if name in self.settings:
             return self.settings[name]
+        gate = _PROMOTED if name in self.rules.beta_gates else KNOWN[name]
         group = "AllAlpha" if gate.stage == "ALPHA" else "AllBeta"
         return self.settings.get(group, gate.default)
 

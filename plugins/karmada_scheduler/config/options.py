@@ -260,7 +260,8 @@ class Options:
         "decisions-of",
         DEFAULT_RULES.decisions_of,
         "version of karmada-scheduler whose decisions are made: 1.17 estimates by resource models and matches zones as that "
-        "version did",
+        "version did; with 1.19 a reschedule begins with the first affinity term, targets have components, and "
+        "PriorityBasedScheduling is on by default",
         choices=tuple(RULES),
     )
     enable_empty_workload_propagation: bool = _flag(

@@ -16,6 +16,7 @@ from karmada_scheduler.api.binding import (
     TargetCluster,
     footprint,
 )
+from karmada_scheduler.api.binding_spec import TargetComponents
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.features import FeatureGates
@@ -123,6 +124,18 @@ def counts_component_sets(spec: BindingSpec, gates: FeatureGates) -> bool:
         constraint.spread_by_field == "cluster" and constraint.min_groups == 1 and constraint.max_groups == 1
         for constraint in spec.placement.spread_constraints
     )
+
+
+def components_of_targets(spec: BindingSpec, gates: FeatureGates) -> TargetComponents | None:
+    """Return the components of every target of a successful decision; None by rules without them.
+
+    Source: karmada master of 2026-08-21 (f8fdd02df) pkg/scheduler/core/common.go.
+    """
+    if not gates.rules.target_components:
+        return None
+    if len(spec.components) < 2 or not counts_component_sets(spec, gates):
+        return ()
+    return tuple([(component.name, component.replicas) for component in spec.components])
 
 
 async def available_replicas(

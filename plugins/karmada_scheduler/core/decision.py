@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from enum import Enum
 from itertools import groupby, starmap
 
-from karmada_scheduler.api.binding import BindingKey, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
+from karmada_scheduler.api.binding_spec import TargetComponents
 from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
 from karmada_scheduler.framework.guard_point import EvictionTask, Proposal
@@ -119,6 +120,7 @@ class Decision(Struct, frozen=True):
         targets: The clusters to write, in this order; empty removes all; None keeps the current ones.
         applied_placement: The annotation to write with the targets; None if and only if ``targets`` is None.
         affinity_name: The affinity term in use, for the status; None keeps the current one.
+        components: What each target has as ``components``, by the rules of 1.19; None keeps what is stored.
         error: Why the binding could not be scheduled; its text is the message of the condition.
         failed_terms: The affinity terms that failed, in order.
         attempts: The runs of the algorithm, in order; the last one counts.
@@ -139,6 +141,17 @@ class Decision(Struct, frozen=True):
     fallbacks: Mapping[str, str] = field(default_factory=dict)
     guarded: Guarded | None = None
     reconsidered: Reconsidered | None = None
+    components: TargetComponents | None = None
+
+    def changes_clusters(self, binding: Binding) -> bool:
+        """Return whether ``spec.clusters`` of a binding changes: the targets, or their components."""
+        if self.targets is None:
+            return False
+        if self.targets != binding.spec.clusters:
+            return True
+        return self.components is not None and any(
+            binding.spec.stored_components(target) != self.components for target in self.targets
+        )
 
     @property
     def is_success(self) -> bool:

@@ -105,6 +105,7 @@ def _refused(decision: Decision, context: GuardContext, answer: GuardAnswer) -> 
         targets=kept if changes else None,
         applied_placement=binding.applied_placement_json if changes else None,
         affinity_name=None,
+        components=None,
         failed_terms=decision.failed_terms if context.error is not None else (),
         error=error,
         guarded=Guarded(

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import Any, NamedTuple
 
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingSpec
+from karmada_scheduler.api.binding_manifest import read_unknown_fields
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.decision import Decision, Guarded
 from karmada_scheduler.core.report import target_manifests
@@ -14,6 +15,7 @@ from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, PluginError
 from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.structs import replace
 
 log = logging.getLogger(__name__)
 
@@ -58,13 +60,23 @@ def result_patch(binding: Binding, decision: Decision) -> ResultPatch:
     if decision.targets is not None:
         if decision.applied_placement != binding.applied_placement_json:
             annotations[APPLIED_PLACEMENT_ANNOTATION] = decision.applied_placement
-        if decision.targets != binding.spec.clusters:
-            clusters = target_manifests(decision.targets, binding.spec.unknown_target_fields)
+        if decision.changes_clusters(binding):
+            unknown = binding.spec.unknown_target_fields
+            clusters = target_manifests(decision.targets, unknown, decision.components)
     if decision.guarded is not None:
         annotations |= changed_annotations(binding, decision.guarded)
         if clusters is not None:
             tasks = task_manifests(binding, decision.guarded)
     return ResultPatch(annotations, clusters, tasks)
+
+
+def with_targets(spec: BindingSpec, decision: Decision) -> BindingSpec:
+    """Return a spec with the targets of a decision, and their components."""
+    targets = decision.targets or ()
+    if decision.components is None:
+        return replace(spec, clusters=targets)
+    listed = target_manifests(targets, spec.unknown_target_fields, decision.components)
+    return replace(spec, clusters=targets, unknown_target_fields=read_unknown_fields(targets, listed))
 
 
 def bind_context(

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.binding_spec import TargetComponents
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
@@ -69,7 +70,9 @@ def status_fields(base: Binding, report: Report, *, keep_unchanged_time: bool) -
 
 
 def target_manifests(
-    targets: Sequence[TargetCluster], unknown: Mapping[TargetCluster, Manifest] | None = None
+    targets: Sequence[TargetCluster],
+    unknown: Mapping[TargetCluster, Manifest] | None = None,
+    components: TargetComponents | None = None,
 ) -> list[dict[str, Any]]:
     """Return targets as JSON of the API; a replica count of 0 is omitted.
 
@@ -77,6 +80,7 @@ def target_manifests(
         targets: The clusters with their replicas.
         unknown: ``BindingSpec.unknown_target_fields`` of the stored binding. A target that is in it with the same
             replicas keeps its unknown fields.
+        components: Those of every target; None keeps them as unknown fields.
     """
     manifests: list[dict[str, Any]] = [
         {"name": target.name, "replicas": target.replicas} if target.replicas else {"name": target.name}
@@ -85,6 +89,11 @@ def target_manifests(
     if unknown:
         for target, manifest in zip(targets, manifests, strict=True):
             manifest.update(unknown.get(target, {}))
+    if components is not None:
+        for manifest in manifests:
+            manifest.pop("components", None)
+            if components:
+                manifest["components"] = [{"name": name, "replicas": count} for name, count in components]
     return manifests
 
 

@@ -31,6 +31,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify, placement_ch
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.decision_inputs import DecisionInputs
 from karmada_scheduler.core.guard import guarded, guarded_or_returned
+from karmada_scheduler.core.guard_additions import with_targets
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.post_filter import after_shortages
 from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, within_proposed_terms
@@ -173,7 +174,7 @@ async def _until_stable(binding: Binding, first: Decision, inputs: DecisionInput
     states = [_state(binding, inputs.assumed)]
     for _ in range(_MAX_PASSES):
         decision = decisions[-1]
-        if decision.targets is None or decision.targets == binding.spec.clusters:
+        if decision.targets is None or not decision.changes_clusters(binding):
             break
         if inputs.gates.enabled("SchedulingOvercommitProtection"):
             inputs = replace(inputs, assumed=with_footprint(inputs.assumed, binding, decision.targets))
@@ -240,7 +241,7 @@ def _as_written(binding: Binding, decision: Decision) -> Binding:
     return replace(
         binding,
         annotations={**binding.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement or ""},
-        spec=replace(spec, clusters=decision.targets or ()),
+        spec=with_targets(spec, decision),
         status=status,
     )
 
@@ -255,6 +256,7 @@ def _state(binding: Binding, assumed: Assumed) -> tuple[object, ...]:
     changed = placement is not None and placement_changed(binding, placement)
     return (
         binding.spec.clusters,
+        binding.spec.unknown_target_fields,
         status.scheduler_observing_affinity_name,
         changed,
         binding.reschedule_triggered,
@@ -273,6 +275,7 @@ def _combined(first: Decision, second: Decision) -> Decision:
         second,
         targets=first.targets if kept else second.targets,
         applied_placement=first.applied_placement if kept else second.applied_placement,
+        components=first.components if kept else second.components,
         affinity_name=first.affinity_name if second.affinity_name is None else second.affinity_name,
         failed_terms=tuple(failures),
         attempts=(*first.attempts, *second.attempts),

@@ -1,7 +1,7 @@
 """One pass over the affinity terms of a binding: filter, score, select, assign; the first term that works is used.
 
 Source: karmada v1.18.2 pkg/scheduler/scheduler.go scheduleResourceBindingWithClusterAffinities,
-pkg/scheduler/core/generic_scheduler.go Schedule.
+pkg/scheduler/core/generic_scheduler.go Schedule; master of 2026-08-21 (f8fdd02df), for the rules of 1.19.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
-from karmada_scheduler.core.available_replicas import counts_component_sets
+from karmada_scheduler.core.available_replicas import components_of_targets, counts_component_sets
 from karmada_scheduler.core.checks import check_expressions, check_sizes
 from karmada_scheduler.core.classify import placement_of
 from karmada_scheduler.core.decision import Decision, TermAttempt, TermFailure, each_once
@@ -26,6 +26,7 @@ from karmada_scheduler.framework.diagnosis import (
     Diagnosis,
     FitError,
     InvalidExpressionError,
+    KeptError,
     NotEnoughCapacityError,
     OverBudgetError,
     PluginError,
@@ -56,7 +57,7 @@ async def schedule_terms(binding: Binding, inputs: DecisionInputs, terms: range 
     except SchedulingError as error:
         return Decision(binding.key, error=error)
     attempt = await schedule_term(cycle, inputs)
-    return _decision(binding, placement, attempt.error, attempt.targets, (attempt,))
+    return _decision(binding, inputs, attempt.error, attempt.targets, (attempt,))
 
 
 async def _try_terms(
@@ -65,14 +66,18 @@ async def _try_terms(
     """Try the affinity terms in turn, starting with the one in use.
 
     If none works, the error of the first is the decision's. Earlier terms are not tried: a binding does not return
-    to a term that it has left, unless a Reconsider plugin proposes that. A plugin error or an invalid expression ends
+    to a term that it has left, unless a Reconsider plugin proposes that, or by the rules of 1.19 a reschedule is
+    requested. A reschedule that fails removes nothing from the clusters of the term in use, unless they do not fit either;
+    karmada-scheduler 1.19 goes by the error of the first term alone (docs/differences-from-upstream.md). A plugin error or an invalid expression ends
     the pass: it implies nothing about the clusters, so it must neither clear a placement nor move the binding to the next
     term.
     """
     failures: list[TermFailure] = []
     attempts: list[TermAttempt] = []
+    in_use = _term_in_use(binding, placement)
     if terms is None:
-        terms = range(_term_in_use(binding, placement), len(placement.cluster_affinities))
+        from_first = inputs.gates.rules.reschedule_from_first and binding.reschedule_triggered
+        terms = range(0 if from_first else in_use, len(placement.cluster_affinities))
     for index in terms:
         name = placement.cluster_affinities[index].affinity_name
         cycle = _cycle(binding, placement, inputs, name)
@@ -86,14 +91,18 @@ async def _try_terms(
         )
         attempts.append(attempt)
         if attempt.error is None:
-            decision = _decision(binding, placement, None, attempt.targets, attempts)
+            decision = _decision(binding, inputs, None, attempt.targets, attempts)
             return replace(decision, affinity_name=name, failed_terms=tuple(failures))
         failures.append(TermFailure(index, name, attempt.error))
         if isinstance(attempt.error, UNFINISHED):
             break
     last = failures[-1].error
     error = last if isinstance(last, UNFINISHED) else failures[0].error
-    return replace(_decision(binding, placement, error, None, attempts), failed_terms=tuple(failures))
+    if isinstance(error, FitError) and binding.spec.clusters and in_use in terms:
+        # Only by the rules of 1.19 can the term in use be another than that of the error.
+        fits_not = isinstance(failures[terms.index(in_use)].error, FitError)
+        error = error if fits_not else KeptError(error)
+    return replace(_decision(binding, inputs, error, None, attempts), failed_terms=tuple(failures))
 
 
 async def _yield_and_schedule(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:
@@ -128,17 +137,20 @@ def _cycle(binding: Binding, placement: Placement, inputs: DecisionInputs, affin
 
 def _decision(
     binding: Binding,
-    placement: Placement,
+    inputs: DecisionInputs,
     error: SchedulingError | None,
     targets: tuple[TargetCluster, ...] | None,
     attempts: Sequence[TermAttempt],
 ) -> Decision:
     """Return the decision of a pass: if no cluster fits, the targets are cleared; other errors keep them."""
-    if isinstance(error, FitError):
+    if isinstance(error, FitError) and not isinstance(error, KeptError):
         targets = ()
-    written = None if targets is None else placement.to_json()
+    written = None if targets is None else placement_of(binding).to_json()
     targets = None if targets is None else each_once(targets)
-    return Decision(binding.key, targets, written, error=error, attempts=tuple(attempts))
+    components = None if error is not None else components_of_targets(binding.spec, inputs.gates)
+    return Decision(
+        binding.key, targets, written, error=error, attempts=tuple(attempts), components=components
+    )
 
 
 async def schedule_term(cycle: Cycle, inputs: DecisionInputs) -> TermAttempt:

@@ -15,7 +15,7 @@ from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.guard_additions import result_patch
+from karmada_scheduler.core.guard_additions import result_patch, with_targets
 from karmada_scheduler.core.report import Report, status_fields, target_manifests
 from karmada_scheduler.structs import replace
 
@@ -30,7 +30,7 @@ def as_written(binding: Binding, decision: Decision, at: datetime) -> Binding:
     """
     patch, spec = result_patch(binding, decision), binding.spec
     if patch.clusters is not None:
-        spec = replace(spec, clusters=decision.targets or ())
+        spec = with_targets(spec, decision)
     if patch.tasks is not None:
         spec = replace(spec, graceful_eviction_tasks=read_tasks(patch.tasks))
     annotations = {**binding.annotations, **patch.annotations}
@@ -58,7 +58,8 @@ def manifest_as_written(manifest: Manifest, stored: Binding) -> Manifest:
         stored: The same binding after it.
     """
     metadata: Mapping[str, Any] = manifest.get("metadata") or {}
-    spec = {**(manifest.get("spec") or {}), "clusters": target_manifests(stored.spec.clusters)}
+    clusters = target_manifests(stored.spec.clusters, stored.spec.unknown_target_fields)
+    spec = {**(manifest.get("spec") or {}), "clusters": clusters}
     if tasks := stored.spec.graceful_eviction_tasks:
         spec["gracefulEvictionTasks"] = [
             dict(each.manifest) or {"fromCluster": each.from_cluster} for each in tasks

@@ -2,7 +2,7 @@
 
 SchedulingError              any error; the placement stays, the attempt is repeated
 |- FitError                  no cluster passes the filters; the placement is cleared, no retry by timer
-|  `- KeptError              the same, but a Guard plugin keeps the placement; retried
+|  `- KeptError              the same, but a Guard plugin or the term in use keeps the placement; retried
 |- NotEnoughCapacityError    Select finds no clusters that can take the replicas; the placement stays
 |- UnschedulableError        a plugin refused; the placement stays
 |  |- NotEnoughReplicasError the selected clusters cannot take the replicas; also a NotEnoughCapacityError
@@ -121,20 +121,23 @@ class HeldError(UnschedulableError):
 
 
 class KeptError(FitError):
-    """No cluster passes the filters, and a Guard plugin keeps the placement.
+    """No cluster passes the filters, and the placement stays: a Guard plugin keeps it, or a reschedule removes nothing.
 
     Attributes:
         retry_after: As in ``UnschedulableError``.
     """
 
-    def __init__(self, error: FitError, plugin: str, reason: str, *, retry_after: float = 0.0) -> None:
+    def __init__(
+        self, error: FitError, plugin: str = "", reason: str = "", *, retry_after: float = 0.0
+    ) -> None:
         super().__init__(error.cluster_count, error.diagnosis)
-        self.args = (f"{error} Kept{AT_GUARD}{plugin}: {reason}",)
+        if plugin:
+            self.args = (f"{error} Kept{AT_GUARD}{plugin}: {reason}",)
         self.retry_after = bounded_delay(retry_after)
 
 
 AT_GUARD: Final = " at Guard by "
-"""In the text of every HeldError and KeptError, and so in the condition of a binding that a Guard plugin keeps."""
+"""In the text of every HeldError and KeptError of a Guard plugin, and so in the condition of a binding that a Guard plugin keeps."""
 
 
 def _fit_message(cluster_count: int, diagnosis: Diagnosis) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from karmada_pyscheduler.app.api_server import ControlPlaneSchema, warnings_about
+from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema, warnings_about
 from karmada_pyscheduler.client.bindings_schema import version_of
 from karmada_pyscheduler.metrics.families import Families
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
@@ -78,7 +78,18 @@ def test_a_document_without_bindings_names_none(found: dict[str, Any]) -> None:
         ("1.18", "1.17", {}, ["remove --decisions-of after an upgrade"]),
         ("1.16", "1.17", {"WorkloadAffinity": True}, ["WorkloadAffinity has no effect"]),
         ("1.17", "1.17", {"SchedulingOvercommitProtection": True}, ["it needs Karmada 1.18"]),
-        ("1.19", "1.18", {}, ["newer than what is known here"]),
+        ("1.19", "1.19", {}, []),
+        (
+            "1.19",
+            "1.18",
+            {},
+            ["components of targets (B) in another way than the decisions of 1.18; --decisions-of=1.19"],
+        ),
+        ("1.18", "1.19", {}, ["remove --decisions-of until the upgrade"]),
+        ("1.19", "1.17", {}, ["(R1)", "--decisions-of=1.19 decides as it does"]),
+        ("1.16", "1.19", {}, ["--decisions-of=1.17 decides as it does", "(B)"]),
+        ("1.20", "1.18", {}, ["newer than what is known here", "--decisions-of=1.19 decides as it does"]),
+        ("1.20", "1.19", {}, ["newer than what is known here; decisions are those of 1.19"]),
     ],
 )
 def test_what_does_not_fit_together_is_a_warning(

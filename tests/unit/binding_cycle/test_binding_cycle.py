@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.served_components import ServedComponents
 from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
 from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_pyscheduler.cache.bindings import BindingCache
@@ -83,10 +84,12 @@ class CycleHarness:
             on_rollback=self._on_rollback,
             metrics=self.metrics,
         )
+        self.components = ServedComponents()
         self.cycle = BindingCycle(
             writer,
             self.recorder,  # type: ignore[arg-type]
             own_writes=self.own_writes,
+            components=self.components,
             now=lambda: self.now,
             needs_none=lambda binding: self.needs_none(binding),  # noqa: PLW0108 (a test sets it later)
         )
@@ -131,6 +134,11 @@ class CycleHarness:
     def requests(self) -> list[tuple[str, Any]]:
         """The kind and body of each patch."""
         return [(kind, body) for kind, _, body in self.server.requests]
+
+    @property
+    def newest(self) -> Binding:
+        """The binding as the API server has it, parsed."""
+        return Binding.from_manifest(self.stored)
 
     @property
     def stored(self) -> dict[str, Any]:
@@ -783,6 +791,61 @@ class TestUnknownFields:
             {"name": "m2", "replicas": 2, "components": self.components(4)},
             {"name": "m3", "replicas": 1},
         ]
+
+    async def test_components_of_a_decision_are_written_and_counted_as_a_result(self) -> None:
+        harness = CycleHarness(self.manifest())
+        decision = self.of_1_19(harness, ("m1", 2), ("m2", 2), ("m3", 0))
+        await harness.bind(decision)
+        assert harness.stored["spec"]["clusters"] == [
+            {"name": "m1", "replicas": 2, "components": self.components(3), "zone": None},
+            {"name": "m2", "replicas": 2, "components": self.components(3)},
+            {"name": "m3", "components": self.components(3)},
+        ]
+        assert harness.wrote.count("spec") == 1
+        harness.binding = harness.newest
+        assert not harness.needs_transaction(decision)
+
+    async def test_a_control_plane_that_drops_components_gets_them_once(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """It does not serve the field, and says so with a header that is not read."""
+        manifest = self.manifest()
+        for target in manifest["spec"]["clusters"]:
+            target.pop("components")
+        harness = CycleHarness(manifest)
+        harness.server.unserved = frozenset({"components"})
+        decision = self.of_1_19(harness, ("m1", 2), ("m2", 2), ("m4", 0))
+        await harness.bind(decision)
+        assert [each["name"] for each in harness.stored["spec"]["clusters"]] == ["m1", "m2", "m4"]
+        harness.binding = harness.newest
+        assert not harness.needs_transaction(decision)
+        moved = self.of_1_19(harness, ("m1", 2), ("m2", 2), ("m5", 0))
+        await harness.bind(moved)
+        assert harness.wrote.count("spec") == 2
+        written = [body for kind, body in harness.requests if kind == "spec"]
+        assert ["components" in str(each) for each in written] == [True, False]
+        assert caplog.text.count("does not serve spec.clusters[].components") == 1
+
+    @pytest.mark.parametrize(
+        ("schema", "is_written"),
+        [(["1.18"], False), (["1.19"], True), (["1.18", "1.19"], True), (["1.18", "unknown"], False)],
+    )
+    async def test_components_are_written_where_the_schema_has_them(
+        self, schema: list[str], is_written: bool
+    ) -> None:
+        harness = CycleHarness(self.manifest())
+        for version in schema:
+            harness.components.on_schema(version)
+        await harness.bind(self.of_1_19(harness, ("m1", 2), ("m4", 2)))
+        (first, second) = harness.stored["spec"]["clusters"]
+        assert ("components" in second) is is_written
+        assert first["components"] == self.components(3)
+
+    @classmethod
+    def of_1_19(cls, harness: CycleHarness, *targets: tuple[str, int]) -> Decision:
+        """Return a decision by the rules of 1.19 about a workload with two components."""
+        components = tuple((each["name"], each["replicas"]) for each in cls.components(3))
+        return replace(harness.decision(*targets), components=components)
 
     async def test_unknown_fields_of_the_newest_version_are_written(self) -> None:
         harness = CycleHarness(self.manifest())

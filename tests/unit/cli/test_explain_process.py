@@ -202,9 +202,9 @@ def test_whose_decisions_are_made_comes_from_the_process_and_a_difference_is_ref
     assert explain("checkout-deployment", "shop", files, "--decisions-of=1.18") == 2
     assert "--decisions-of=1.18, but it is 1.17 in the process" in capsys.readouterr().err
     assert explain("checkout-deployment", "shop", files, "--decisions-of=1.17") == 0
-    scheduler.decisions_of = "1.19"
+    scheduler.decisions_of = "1.20"
     assert explain("checkout-deployment", "shop", files) == 2
-    assert "makes the decisions of 1.19, known here are 1.18, 1.17" in capsys.readouterr().err
+    assert "makes the decisions of 1.20, known here are 1.18, 1.19, 1.17" in capsys.readouterr().err
 
 
 def test_only_urls_are_accepted(capsys: pytest.CaptureFixture[str], files: list[str]) -> None:

@@ -111,6 +111,24 @@ def test_decisions_of_is_a_part_of_what_is_handed_down() -> None:
 
 
 @pytest.mark.parametrize(
+    ("flags", "is_on"),
+    [
+        (["--decisions-of=1.19"], True),
+        (["--decisions-of=1.18"], False),
+        (["--decisions-of=1.17"], False),
+        (["--decisions-of=1.19", "--feature-gates=PriorityBasedScheduling=false"], False),
+        (["--decisions-of=1.19", "--feature-gates=AllBeta=false"], False),
+        (["--decisions-of=1.18", "--feature-gates=AllAlpha=true"], True),
+        (["--decisions-of=1.19", "--feature-gates=AllAlpha=true,AllBeta=false"], False),
+    ],
+)
+def test_priority_based_scheduling_is_a_beta_gate_that_is_on_by_default_since_1_19(
+    flags: list[str], is_on: bool
+) -> None:
+    assert parse(flags).feature_gates.enabled("PriorityBasedScheduling") is is_on
+
+
+@pytest.mark.parametrize(
     ("arguments", "message"),
     [
         (["--nope=1"], "unknown flag: --nope"),
@@ -146,7 +164,7 @@ def test_decisions_of_is_a_part_of_what_is_handed_down() -> None:
         (["--logging-format=xml"], "invalid choice: 'xml'"),
         (
             ["--decisions-of=1.16"],
-            "argument --decisions-of: invalid choice: '1.16' (choose from '1.18', '1.17')",
+            "argument --decisions-of: invalid choice: '1.16' (choose from '1.18', '1.19', '1.17')",
         ),
     ],
 )

@@ -206,7 +206,7 @@ PROBLEMS = {
     ),
     "a version of decisions that is a list": (
         BEGIN + "scheduler: {decisionsOf: [a]}\n" + with_cases(GOOD, begin=""),
-        '10:26: decisionsOf: expected "1.18" or "1.17", in quotes, got [\'a\']',
+        '10:26: decisionsOf: expected "1.18" or "1.19" or "1.17", in quotes, got [\'a\']',
     ),
     "a number in place of expectations": (
         expecting("7"),

@@ -11,11 +11,15 @@ import pytest
 
 from karmada_scheduler.testing import binding
 from tools.conformance import __main__ as command
-from tools.conformance.replay import RECORDINGS, Recording, final_state
+from tools.conformance.replay import RECORDINGS, RECORDINGS_1_19, Recording, final_state
+
+REMOVED_BY_A_RESCHEDULE = ["t0008", "t0033", "t0040"]
+"""Those of world-1905 that 1.18.2 keeps, and 1.19 removes: docs/differences-from-upstream.md."""
 
 
 @pytest.mark.parametrize(
-    "path", [pytest.param(path, id=path.name.removesuffix(".json.gz")) for path in RECORDINGS]
+    "path",
+    [pytest.param(path, id=path.name.removesuffix(".json.gz")) for path in [*RECORDINGS, *RECORDINGS_1_19]],
 )
 def test_every_recorded_decision_equals_ours(path: Path) -> None:
     recording = Recording.load(path)
@@ -24,6 +28,34 @@ def test_every_recorded_decision_equals_ours(path: Path) -> None:
 
 def test_all_recorded_cases_are_replayed() -> None:
     assert sum(len(Recording.load(path).cases) for path in RECORDINGS) == 4_056
+
+
+def test_all_cases_of_1_19_are_replayed_and_equal_but_for_named_ones() -> None:
+    assert sum(len(Recording.load(path).cases) for path in RECORDINGS_1_19) == 789
+    found = [each for path in RECORDINGS_1_19 for each in Recording.load(path).differences()]
+    kept = [each for each in found if each.ours["conditions"][0]["reason"] != "SchedulerError"]
+    assert [each.case.removeprefix("ResourceBinding/") for each in kept] == REMOVED_BY_A_RESCHEDULE
+    for each in kept:
+        assert each.ours["clusters"]
+        assert all({**outcome, "clusters": each.ours["clusters"]} == each.ours for outcome in each.recorded)
+    for each in found:
+        assert each in kept or "no valid expression" in each.ours["conditions"][0]["message"]
+    assert len(found) - len(kept) == 16
+
+
+@pytest.mark.parametrize(("name", "equal"), [("world-1901", 91), ("world-1905", 123)])
+def test_decisions_of_1_18_differ_from_those_of_1_19(name: str, equal: int) -> None:
+    (path,) = (each for each in RECORDINGS_1_19 if each.name.startswith(name))
+    recording = Recording.load(path, "1.18")
+    assert len(recording.cases) - len([*recording.differences()]) == equal
+    assert command.main([name, "--decisions-of=1.18"]) == 1
+    assert command.main([name]) == 0
+
+
+def test_a_recording_of_a_version_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.json.gz").write_bytes(gzip.compress(json.dumps({"karmada": "v1.20.1"}).encode()))
+    with pytest.raises(ValueError, match=r"is of v1\.20\.1, known are 1\.18, 1\.19, 1\.17"):
+        Recording.load(tmp_path / "mine.json.gz")
 
 
 def test_two_cases_have_an_expression_that_is_an_error_here() -> None:

@@ -34,7 +34,7 @@ from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES, DecisionRules
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.core.assign_replicas import assign_replicas
@@ -123,7 +123,7 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     objects = objects_of(file)
     known = known_of(objects)
     shown = ShownObjects(Workloads(None), clock=clock.now)
-    gates = FeatureGates(file.gates, RULES[file.rules.decisions_of or DEFAULT_RULES.decisions_of])
+    gates = FeatureGates(file.gates, _rules(file))
     with dry_running(replace(file.rules, own=own), gates, shown) as dry_run:
         yield Scenario(
             objects,
@@ -153,8 +153,12 @@ def _lints(file: PlacementTestFile, known: Known) -> dict[str, Sequence[str]]:
     }
 
 
+def _rules(file: PlacementTestFile) -> DecisionRules:
+    return RULES[file.rules.decisions_of or DEFAULT_RULES.decisions_of]
+
+
 def _detector(file: PlacementTestFile) -> DetectorOptions:
-    gates = FeatureGates({**file.gates, **file.controller_gates})
+    gates = FeatureGates({**file.gates, **file.controller_gates}, _rules(file))
     return DetectorOptions.of(gates, priority_classes=file.priority_classes, sizes=file.sizes)
 
 
