@@ -45,7 +45,7 @@ from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import Struct, field, replace
 
 log = logging.getLogger(__name__)
 

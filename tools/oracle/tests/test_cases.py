@@ -27,4 +27,5 @@ def test_saved_cases_have_equal_results(path: Path, oracle: Oracle) -> None:
     scenario = yaml.safe_load(path.read_text())
     tally = compare_scenario(scenario, oracle)
     assert [line for _, _, lines in tally.found for line in lines] == []
-    assert list(tally.defects) == ([scenario["defect"]] if "defect" in scenario else [])
+    has_defect = "defect" in scenario and "decisionsOf" not in scenario  # others are of a later version
+    assert list(tally.defects) == ([scenario["defect"]] if has_defect else [])
