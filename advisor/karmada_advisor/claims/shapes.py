@@ -83,6 +83,8 @@ class PolicySpec(NamedTuple):
     schedule_priority: _SchedulePriority | None
 
 
+OLD_PURGE_MODES: Final = {"Immediately": "Directly", "Graciously": "Gracefully"}
+"""The purge modes of applications that Karmada 1.19 refuses, and their names."""
 _GRACEFUL: Final = frozenset({"Gracefully", "Graciously"})
 _GRACE_PERIOD_SECONDS: Final = 600
 _TOLERATION_SECONDS: Final = 300

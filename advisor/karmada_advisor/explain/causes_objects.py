@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.amounts import request_of, shown
+from karmada_advisor.explain.causes_select import RETURNS_ON_REQUEST
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.policies import Matching, held_claim, matching, template_named
 from karmada_advisor.explain.situation import Situation
@@ -170,6 +171,8 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
     works = situation.first.decision.affinity_name
     if works is not None and names.index(works) < names.index(used):
         never = "a binding never returns to a term that it has left, not even with a WorkloadRebalancer"
+        if situation.inputs.gates.rules.reschedule_from_first:
+            never = RETURNS_ON_REQUEST
         text = f"the term {works} works again, but the term {used} is in use, and {never}"
         plugin = situation.returned_by
         if plugin:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
@@ -11,6 +11,11 @@ from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import SelectTrace
 from karmada_scheduler.api.placement import AGGREGATED, ClusterAffinityTerm, Placement
 from karmada_scheduler.framework import MAX_CLUSTER_SCORE
+
+RETURNS_ON_REQUEST: Final = (
+    "a binding returns to a term that it has left only when a WorkloadRebalancer names it"
+)
+"""By the rules of 1.19."""
 
 
 def refusals_of(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
@@ -49,7 +54,10 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     own, in_use = names[of_cluster_], names[used]
     evidence: dict[str, Any] = {"cluster": cluster, "term": own, "inUse": in_use}
     if of_cluster_ < used:
-        text = f"{cluster} belongs to the term {own}, and a binding never returns to a term that it has left"
+        never = "a binding never returns to a term that it has left"
+        if situation.inputs.gates.rules.reschedule_from_first:
+            never = RETURNS_ON_REQUEST
+        text = f"{cluster} belongs to the term {own}, and {never}"
         plugin = situation.returned_by
         if plugin:
             evidence |= {"proposedBy": plugin}

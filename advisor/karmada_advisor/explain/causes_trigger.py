@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import request_of
 from karmada_advisor.explain.causes_capacity import estimators_failed
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, NextState, Stage
-from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.copies import requirers, was_required
@@ -69,6 +69,7 @@ def _no_placement(situation: Situation) -> Cause:
 
 def before_failure(situation: Situation) -> Iterator[Cause]:
     """Yield the causes that come before those of a failed decision."""
+    yield from _removed(situation, situation.now)
     if situation.state is NextState.STUCK and situation.placement_changed:
         yield _kept(situation)
     is_placed = condition_of(situation.inputs.binding).status == "True"
@@ -82,8 +83,21 @@ def before_failure(situation: Situation) -> Iterator[Cause]:
         yield Cause("StaleCondition", Stage.WRITE, evidence, text)
 
 
+def _removed(situation: Situation, basis: Basis) -> Iterator[Cause]:
+    """Yield that karmada-scheduler 1.19 would remove the workload after a reschedule that fails here."""
+    if not basis.decision.is_kept_reschedule:
+        return
+    term, shown = basis.decision.failed_terms[0].name, targets_text(situation.present)
+    evidence = {"term": term, "present": situation.present}
+    text = (
+        f"a WorkloadRebalancer does harm: the first term {term} does not fit, and karmada-scheduler 1.19 then removes {shown}, "
+        "which this scheduler keeps"
+    )
+    yield Cause("RescheduleRemoves", Stage.TRIGGER, evidence, text)
+
+
 def _kept(situation: Situation) -> Cause:
-    shown = ", ".join(f"{name} {replicas}" for name, replicas in situation.present.items())
+    shown = targets_text(situation.present)
     text = f"the decision fails, so the placement of an earlier one stays: {shown}"
     evidence = {"present": situation.present, "error": str(situation.now.decision.error)}
     return Cause("KeptOnFailure", Stage.WRITE, evidence, text)
@@ -148,6 +162,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
     """Yield the causes for which a placed binding does not change, if a new decision would change it."""
     if not situation.asks:
         rebalanced = situation.rebalanced
+        yield from _removed(situation, rebalanced)
         if rebalanced.decision.error is not None or rebalanced.placement != situation.present:
             yield from _rebalancer(situation)
             yield _nothing_asks(situation)
@@ -186,9 +201,13 @@ def _nothing_asks(situation: Situation) -> Cause:
     text = "nothing asks for a new decision: its placement, replicas and clusters are those of the last one"
     rebalanced = situation.rebalanced.placement
     if rebalanced is not None and rebalanced != situation.present:
-        shown = ", ".join(f"{name} {replicas}" for name, replicas in rebalanced.items())
-        text = f"{text}; after a WorkloadRebalancer it would be {shown}"
+        text = f"{text}; after a WorkloadRebalancer it would be {targets_text(rebalanced)}"
     return Cause("NothingAsks", Stage.TRIGGER, evidence, text)
+
+
+def targets_text(targets: Mapping[str, int]) -> str:
+    """Return clusters with their replicas."""
+    return ", ".join(f"{name} {replicas}" for name, replicas in targets.items())
 
 
 def _on_rebalance(situation: Situation) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Final
 from karmada_advisor.explain import model
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_advisor.explain.causes_trigger import targets_text
 from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest, recorded_decision
 from karmada_advisor.explain.notes import notes_of, warnings_of
@@ -198,8 +199,8 @@ def _schedule(situation: Situation) -> str:
         return f"nothing asks for a new decision; one would fail: {situation.rebalanced.decision.error}"
     if situation.rebalanced.placement == situation.present:
         return "nothing asks for a new decision; one would give the same"
-    shown_ = ", ".join(f"{name} {count}" for name, count in (situation.rebalanced.placement or {}).items())
-    return f"nothing asks for a new decision; a WorkloadRebalancer would give {shown_ or 'nothing'}"
+    given = targets_text(situation.rebalanced.placement or {})
+    return f"nothing asks for a new decision; a WorkloadRebalancer would give {given or 'nothing'}"
 
 
 def _trigger(situation: Situation) -> TriggerTrace:

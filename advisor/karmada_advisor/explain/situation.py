@@ -290,6 +290,7 @@ class Situation(Struct, frozen=True, dict=True):
 
 def attempt_of(decision: Decision) -> TermAttempt | None:
     """Return the attempt that explains a decision, None if no attempt began: the one with its error, or its result."""
-    failed = [each for each in decision.attempts if each.error is not None and each.error is decision.error]
+    error = decision.error.of if isinstance(decision.error, KeptError) else decision.error
+    failed = [each for each in decision.attempts if each.error is not None and each.error is error]
     attempts, _ = deciding_attempts(decision)
     return next(iter((*failed, *reversed(attempts))), None)

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from typing import Any
 
 from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.shapes import OLD_PURGE_MODES
 from karmada_advisor.claims.template import Template, is_skipped_namespace
 from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest
@@ -60,11 +61,23 @@ def explain_unclaimed(
         text = "there is no policy"
     cause = Cause("NotClaimed", Stage.POLICY, evidence, text, primary=True)
     if not is_reserved:
-        cause = _without_priority_class(policies, template, priority_classes) or cause
+        refused = _with_old_purge_mode(found[0].policy, events) if found and holder is None else None
+        cause = _without_priority_class(policies, template, priority_classes) or refused or cause
     head = BindingHead(key.kind, key.namespace, key.name, 0, 0, {})
     provenance = Provenance(Tense.RECOMPUTED, source)
     state = BindingState(StateName.NOT_CLAIMED, text=cause.text, reason="NotClaimed")
     return Explanation(head, state, provenance, causes=(cause, *reported_by(events)))
+
+
+def _with_old_purge_mode(policy: Manifest, events: Sequence[Manifest]) -> Cause | None:
+    """Return that the API server refuses the purge mode of a policy, as an Event of the detector says; None if it does not."""
+    mode = value_at(policy, "spec", "failover", "application", "purgeMode")
+    if mode not in OLD_PURGE_MODES or not any("purgeMode" in str(each.get("message")) for each in events):
+        return None
+    name, path = policy_name(policy), "spec.failover.application.purgeMode"
+    text = f"{name} matches, but Karmada 1.19 refuses the binding: {path} is {mode}; edit it to {OLD_PURGE_MODES[mode]}"
+    evidence = {"policy": name, "purgeMode": mode, "purgeModeSince1.19": OLD_PURGE_MODES[mode]}
+    return Cause("PurgeModeRefused", Stage.POLICY, evidence, text, primary=True)
 
 
 def _why_no_binding(policy: Manifest, template: Template) -> str:

@@ -9,7 +9,7 @@ from itertools import groupby, starmap
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.binding_spec import TargetComponents
 from karmada_scheduler.framework.cycle import Candidate, Cycle
-from karmada_scheduler.framework.diagnosis import Diagnosis, SchedulingError
+from karmada_scheduler.framework.diagnosis import Diagnosis, KeptError, SchedulingError
 from karmada_scheduler.framework.guard_point import EvictionTask, Proposal
 from karmada_scheduler.structs import Struct, equal_without, field
 
@@ -152,6 +152,11 @@ class Decision(Struct, frozen=True):
         return self.components is not None and any(
             binding.spec.stored_components(target) != self.components for target in self.targets
         )
+
+    @property
+    def is_kept_reschedule(self) -> bool:
+        """Whether karmada-scheduler 1.19 would clear the placement, which fits in the term in use and stays here."""
+        return isinstance(self.error, KeptError) and self.guarded is None
 
     @property
     def is_success(self) -> bool:

@@ -12,6 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import Placement
+from karmada_scheduler.config.decision_rules import DecisionRules
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
 from karmada_scheduler.core.available_replicas import components_of_targets, counts_component_sets
@@ -114,6 +115,14 @@ async def _yield_and_schedule(cycle: Cycle, inputs: DecisionInputs) -> TermAttem
         error = OverBudgetError(f"{late} (affinity terms: {terms}, clusters: {clusters})")
         return TermAttempt(cycle.affinity_name, cycle, error=error)
     return await schedule_term(cycle, inputs)
+
+
+def may_return(binding: Binding, rules: DecisionRules) -> bool:
+    """Return whether a requested reschedule of a binding tries affinity terms before the one in use."""
+    placement = binding.spec.placement
+    if not rules.reschedule_from_first or placement is None or placement.cluster_affinity is not None:
+        return False
+    return bool(placement.cluster_affinities) and _term_in_use(binding, placement) > 0
 
 
 def _term_in_use(binding: Binding, placement: Placement) -> int:

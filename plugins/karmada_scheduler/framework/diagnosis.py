@@ -124,6 +124,7 @@ class KeptError(FitError):
     """No cluster passes the filters, and the placement stays: a Guard plugin keeps it, or a reschedule removes nothing.
 
     Attributes:
+        of: The error without that.
         retry_after: As in ``UnschedulableError``.
     """
 
@@ -131,6 +132,7 @@ class KeptError(FitError):
         self, error: FitError, plugin: str = "", reason: str = "", *, retry_after: float = 0.0
     ) -> None:
         super().__init__(error.cluster_count, error.diagnosis)
+        self.of = error
         if plugin:
             self.args = (f"{error} Kept{AT_GUARD}{plugin}: {reason}",)
         self.retry_after = bounded_delay(retry_after)

@@ -23,10 +23,11 @@ ROOMY, FULL = cluster("p").capacity(cpu=100), cluster("p").capacity(cpu=3)
 TAINTED = cluster("p").capacity(cpu=100).taint("a=b:NoSchedule")
 
 
-def in_backup(replicas: int = 6) -> BindingBuilder:
-    """Return a binding with 6 replicas in its second term, scheduled before a reschedule was requested."""
+def in_backup(replicas: int = 6, *, is_requested: bool = True) -> BindingBuilder:
+    """Return a binding with 6 replicas in its second term, by default with a reschedule that was requested since."""
     found = binding("web").replicas(replicas, cpu=1).aggregated().term("primary", "p").term("backup", "b")
-    return found.on(b=6).applied().observing("backup").last_scheduled(BEFORE).reschedule_triggered(AFTER)
+    found.on(b=6).applied().observing("backup").last_scheduled(BEFORE)
+    return found.reschedule_triggered(AFTER) if is_requested else found
 
 
 def result(found: BindingBuilder, *clusters: ClusterBuilder, gates: FeatureGates = OF_1_19) -> Any:

@@ -15,11 +15,12 @@ from karmada_advisor.whatif.plan.model import Effect
 from karmada_advisor.whatif.rebalance.model import Bounds, Goal, Left, Reason, Skipped
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.placement import AGGREGATED
+from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.core.assign_replicas import STATIC_WEIGHT, strategy_of
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.requeue_rules import may_take
+from karmada_scheduler.core.schedule_terms import may_return
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import Struct, replace
@@ -79,15 +80,8 @@ def reason_of(binding: Binding, inputs: Inputs, side: PlanSide) -> Reason | Left
         return Skipped.NOT_SCHEDULED_HERE
     if not spec.clusters:
         return Reason.PLACED
-    if spec.replicas <= 0:
-        return Skipped.WITHOUT_REPLICAS
-    if placement.is_duplicated:
-        return Skipped.DUPLICATED
-    try:
-        if strategy_of(placement) == STATIC_WEIGHT:
-            return Skipped.STATIC_WEIGHTS
-    except SchedulingError:
-        pass  # the decision fails, and is counted there
+    if (skipped := _stays(spec, placement)) and not may_return(binding, inputs.rules.gates.rules):
+        return skipped
     type_ = side.type_of(binding)
     if type_ is not ScheduleType.AVOID:  # the next event decides about it without a rebalance
         outcome, _ = side.decide(binding, type_)
@@ -98,6 +92,18 @@ def reason_of(binding: Binding, inputs: Inputs, side: PlanSide) -> Reason | Left
     clusters = [side.snapshot.get(each.name) for each in spec.clusters]
     is_allowed = all(each is None or may_take(each, placement) for each in clusters)
     return Reason.GOAL if is_allowed else Reason.DISALLOWED
+
+
+def _stays(spec: BindingSpec, placement: Placement) -> Skipped | None:
+    """Return why a rebalance within the affinity term in use changes nothing; None if it may."""
+    if spec.replicas <= 0:
+        return Skipped.WITHOUT_REPLICAS
+    if placement.is_duplicated:
+        return Skipped.DUPLICATED
+    try:
+        return Skipped.STATIC_WEIGHTS if strategy_of(placement) == STATIC_WEIGHT else None
+    except SchedulingError:
+        return None  # the decision fails, and is counted there
 
 
 SHARED: Final = (CPU, "memory", PODS)
