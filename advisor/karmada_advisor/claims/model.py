@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.template import Claim, Template, TemplateKey
 from karmada_scheduler.api.binding_spec import BindingKey
-from karmada_scheduler.api.manifest import Manifest
+from karmada_scheduler.api.manifest import Manifest, read_mapping
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.structs import Struct, field
@@ -180,6 +180,7 @@ class DetectorOptions(Struct, frozen=True):
         resource_quota_estimate: Gate ResourceQuotaEstimate.
         priority_classes: Value by name of PriorityClass.
         sizes: What an interpreter would read, by template.
+        refuses_old_purge_modes: Whether the API server refuses the purge modes that Karmada 1.19 does not have any more.
         customized: apiVersion and kind of the templates whose replicas a ResourceInterpreterCustomization or a webhook of the
             control plane reads: they are not known.
     """
@@ -190,7 +191,14 @@ class DetectorOptions(Struct, frozen=True):
     resource_quota_estimate: bool = False
     priority_classes: Mapping[str, int] = field(default_factory=dict)
     sizes: Mapping[TemplateKey, Replicas] = field(default_factory=dict)
+    refuses_old_purge_modes: bool = False
     customized: AbstractSet[tuple[str, str]] = frozenset()
+
+    def missing_class(self, policy: Manifest) -> str:
+        """Return the PriorityClass that a policy names and that does not exist; "" without one, or if it is not looked up."""
+        found = read_mapping(read_mapping(policy, "spec", ""), "schedulePriority", "spec")
+        name = str(found.get("priorityClassName") or "")
+        return name if self.priority_based_scheduling and name not in self.priority_classes else ""
 
     @classmethod
     def of(
@@ -209,6 +217,7 @@ class DetectorOptions(Struct, frozen=True):
             and gates.enabled("PriorityBasedScheduling"),
             resource_quota_estimate=gates.enabled("ResourceQuotaEstimate"),
             priority_classes=priority_classes or {},
+            refuses_old_purge_modes=gates.rules.refuses_old_purge_modes,
             sizes=sizes or {},
             customized=customized,
         )

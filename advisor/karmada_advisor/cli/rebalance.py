@@ -21,9 +21,9 @@ from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.whatif.plan.fleet_rules import (
     fleet_rules,
-    notes_about_controllers,
     now,
     progress_of_bindings,
+    served_version,
 )
 from karmada_advisor.whatif.rebalance.candidates import Inputs
 from karmada_advisor.whatif.rebalance.model import Bounds, Goal, RebalanceProposal, Skipped
@@ -66,7 +66,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
                 fingerprint=found.fingerprint,
                 source=fleet.source,
                 at=at(now()),
-                more_notes=notes_about_controllers(source.plane, fleet),
+                more_notes=served_version(source.plane, fleet, rules)[1],
                 progress=progress_of_bindings(),
             )
         )

@@ -24,7 +24,7 @@ from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.views.text import Style
-from karmada_advisor.whatif.plan.fleet_rules import notes_about_controllers, now
+from karmada_advisor.whatif.plan.fleet_rules import now, served_version
 from karmada_advisor.whatif.survive.domains import KINDS, LABEL, PAIR
 from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, Figures, figures_in
 from karmada_advisor.whatif.survive.loss import Loss
@@ -131,7 +131,7 @@ def report_of(
         question,
         fleet,
         taint_policies=policies,
-        more_notes=notes_about_controllers(source.plane, fleet),
+        more_notes=served_version(source.plane, fleet, question.rules)[1],
     )
     return report, fleet.problems
 

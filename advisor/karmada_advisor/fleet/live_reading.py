@@ -25,7 +25,7 @@ from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api_error import ApiError
 
-_PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
+PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (karmada.PROPAGATION_POLICIES, karmada.CLUSTER_PROPAGATION_POLICIES)
 FORBIDDEN: Final = 403
 LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
@@ -178,7 +178,7 @@ class LiveReading:
         if has_binding or not names_one(self.found.policies or (), self._wanted):
             return
         unknown = "; whether those that policies name exist is not known"
-        found = await self._all_or_warning(_PRIORITY_CLASSES, unknown)
+        found = await self._all_or_warning(PRIORITY_CLASSES, unknown)
         if found is not None:
             self.found.priority_classes = [str(mapping(each.get("metadata")).get("name")) for each in found]
 

@@ -22,7 +22,11 @@ T = TypeVar("T")
 
 _QUOTA: Final = "FederatedResourceQuota"
 _PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
-_SYSTEM_PRIORITY_CLASSES: Final = ("system-cluster-critical", "system-node-critical")
+SYSTEM_PRIORITY_CLASSES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+"""Those that an API server makes itself, with their values."""
 """Each API server creates them at its start."""
 
 
@@ -131,7 +135,7 @@ def _from_files(source: FleetSource) -> Fleet:
 def _priority_classes(given: Iterable[Workload]) -> list[str] | None:
     """Return the names of the PriorityClasses that exist if some objects are such; None if none is one."""
     found = [each.name for each in given if (each.api_version, each.kind) == _PRIORITY_CLASS]
-    return [*found, *_SYSTEM_PRIORITY_CLASSES] if found else None
+    return [*found, *SYSTEM_PRIORITY_CLASSES] if found else None
 
 
 def add_other_bindings(plane: ControlPlane, objects: Fleet) -> None:

@@ -31,6 +31,7 @@ class DecisionRules:
         reschedule_from_first: Whether a requested reschedule begins with the first affinity term, and not with the one
             in use.
         target_components: Whether targets of a workload with several components have the replicas of each.
+        refuses_old_purge_modes: Whether the API server of that Karmada refuses the purge modes Immediately and Graciously.
         beta_gates: Feature gates that are BETA and on by default, and ALPHA and off in others.
     """
 
@@ -39,6 +40,7 @@ class DecisionRules:
     model_estimate: ModelEstimate = "simulate"
     reschedule_from_first: bool = False
     target_components: bool = False
+    refuses_old_purge_modes: bool = False
     beta_gates: frozenset[str] = frozenset()
 
     def placement(self, placement: Placement) -> Placement:
@@ -56,6 +58,7 @@ RULES: Final[Mapping[str, DecisionRules]] = MappingProxyType(
                 "1.19",
                 reschedule_from_first=True,
                 target_components=True,
+                refuses_old_purge_modes=True,
                 beta_gates=frozenset({"PriorityBasedScheduling"}),
             ),
             DecisionRules("1.17", zones_must_all_match=True, model_estimate="by_grade"),

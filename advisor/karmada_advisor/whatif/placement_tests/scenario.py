@@ -21,6 +21,7 @@ from karmada_advisor.state.stored import part, policy_key, text_of
 from karmada_advisor.whatif.placement_tests.model import PlacementTestFile, ScenarioChange
 from karmada_advisor.whatif.plan.inputs import Known, known_of
 from karmada_advisor.whatif.plan.lint import lint_clusters, lint_written
+from karmada_advisor.whatif.plan.lint_upgrade import lint_for_1_19
 from karmada_advisor.whatif.plan.objects import (
     Manifest,
     PlanObjects,
@@ -133,13 +134,13 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
             schedulers_named(
                 file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
             ),
-            _detector(file),
+            detector := _detector(file),
             file.evicts,
-            _lints(file, known),
+            _lints(file, known, detector),
         )
 
 
-def _lints(file: PlacementTestFile, known: Known) -> dict[str, Sequence[str]]:
+def _lints(file: PlacementTestFile, known: Known, detector: DetectorOptions) -> dict[str, Sequence[str]]:
     values = FleetValues(known.clusters.values())
     return {
         "/".join(filter(None, policy_key(manifest))): [
@@ -147,6 +148,7 @@ def _lints(file: PlacementTestFile, known: Known) -> dict[str, Sequence[str]]:
             for warning in (
                 *lint_written(manifest),
                 *lint_clusters(read_policy(with_defaults(manifest)), values),
+                *(lint_for_1_19(manifest, detector) if detector.refuses_old_purge_modes else ()),
             )
         ]
         for manifest in file.policies

@@ -15,26 +15,29 @@ from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload, read
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.read import SYSTEM_PRIORITY_CLASSES
 from karmada_advisor.fleet.rules import Rules, print_warning
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.quota import Quota, read_quota
-from karmada_advisor.state.stored import text_of, value_at
+from karmada_advisor.state.stored import integer_at, text_of, value_at
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.derive import changed_kinds, selected_kinds
 from karmada_advisor.whatif.plan.fleet_rules import (
     as_manifests,
-    notes_about_controllers,
     now,
     progress_of_phases,
+    served_version,
 )
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.model import Plan
-from karmada_advisor.whatif.plan.objects import ChangeShown, PlanObjects, template_key
+from karmada_advisor.whatif.plan.objects import ChangeShown, Manifest, PlanObjects, template_key
 from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config import features
+from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.structs import replace
@@ -83,6 +86,9 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
         if not draft.shown and not draft.written and not rule_changes:
             raise NoAnswerError("; ".join(draft.notes) or _no_change(question.rule_change))
         rules = dry_run(question.rules)
+        served, notes = served_version(source.plane, fleet, question.rules)
+        gates = _of_detector(changed.gates, served)
+        classes, no_classes = _priority_classes(source.plane, fleet, draft, gates)
         plan = make_plan(
             PlanInputs(
                 before,
@@ -92,7 +98,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                 other_mode=lambda: dry_run(_in_other_mode(changed)),
                 rules_text=question.rules.fingerprint,
                 rule_changes=rule_changes,
-                detector=DetectorOptions.of(changed.gates, customized=customized),
+                detector=DetectorOptions.of(gates, priority_classes=classes, customized=customized),
                 evicts=question.evicts,
                 with_drift=question.with_drift,
                 schedulers=schedulers,
@@ -100,7 +106,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                 no_quotas=no_quotas,
                 is_live=fleet.is_live,
                 templates_known=known,
-                more_notes=(*notes_about_controllers(source.plane, fleet), *interpreters),
+                more_notes=(*notes, *no_classes, *interpreters),
                 source=fleet.source,
                 at=at(now()),
                 known=Known(
@@ -111,6 +117,39 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
             )
         )
     return plan, unread
+
+
+def _of_detector(gates: FeatureGates, served: str) -> FeatureGates:
+    """Return the feature gates of karmada-controller-manager, which is of the version that is served, or upgraded to."""
+    known = [each for each in (served, gates.rules.decisions_of) if each in RULES]
+    return FeatureGates(gates.settings, RULES[max(known)])
+
+
+def _priority_classes(
+    plane: ControlPlane, fleet: Fleet, draft: Draft, gates: FeatureGates
+) -> tuple[Mapping[str, int] | None, Sequence[str]]:
+    """Return the values of the PriorityClasses if the detector looks one up, and why they are not known, if they are not.
+
+    Raises:
+        NoAnswerError: The control plane does not answer any more.
+    """
+    named = ("spec", "schedulePriority", "priorityClassName")
+    policies = (draft.after.policies or {}).values()
+    if not gates.enabled("PriorityBasedScheduling") or not any(value_at(each, *named) for each in policies):
+        return None, ()
+    found: Sequence[Manifest] | None
+    if fleet.is_live:
+        from karmada_advisor.fleet import live, live_reading
+
+        found, problems = live.read_all(plane, live_reading.PRIORITY_CLASSES)
+    else:
+        templates = draft.after.templates.items()
+        found = [manifest for key, manifest in templates if key.kind == "PriorityClass"] or None
+        problems = ["no --workloads have any"]
+    if found is None:
+        return None, (f"whether the PriorityClasses that policies name exist is not known: {problems[0]}",)
+    values = {text_of(each, "metadata", "name"): integer_at(each, "value") or 0 for each in found}
+    return SYSTEM_PRIORITY_CLASSES | values, ()
 
 
 def _quotas(plane: ControlPlane, fleet: Fleet) -> tuple[list[Quota] | None, str]:

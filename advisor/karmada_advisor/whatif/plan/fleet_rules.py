@@ -20,7 +20,7 @@ from karmada_advisor.whatif.plan.holds import HoldOf, stored_holds
 from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, with_defaults
 from karmada_scheduler.api.manifest import content_of
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES
+from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.structs import Struct
@@ -91,25 +91,31 @@ def _without_managers(manifest: Manifest) -> Manifest:
     return {**manifest, "metadata": metadata}
 
 
-def notes_about_controllers(plane: ControlPlane, fleet: Fleet) -> Sequence[str]:
-    """Return a sentence if a control plane serves the bindings of another version of Karmada, or it is not known which.
+def served_version(plane: ControlPlane, fleet: Fleet, rules: Rules) -> tuple[str, Sequence[str]]:
+    """Return which version's bindings a control plane serves, and a sentence if that is another one, or is not known.
 
     Args:
         plane: Where the fleet was read.
-        fleet: What was read; files do not tell the version.
+        fleet: What was read; files do not tell the version, which is "" then.
+        rules: By which decisions are made.
     """
     if not fleet.is_live:
-        return ()
+        return "", ()
     from karmada_advisor.fleet import live  # the client, which files do not need
     from karmada_pyscheduler.client.bindings_schema import DOCUMENTS
 
     try:
         found = live.read_bindings_version(plane)
     except NoAnswerError as error:
-        return (f"which version of Karmada the control plane serves is not known: {error}; {_KNOWN}",)
-    if found == DEFAULT_RULES.decisions_of:
-        return ()
-    return (f"the control plane serves the bindings of Karmada {found} ({DOCUMENTS}); {_KNOWN}",)
+        return "", (f"which version of Karmada the control plane serves is not known: {error}; {_KNOWN}",)
+    served = f"the control plane serves the bindings of Karmada {found} ({DOCUMENTS})"
+    if found not in {DEFAULT_RULES.decisions_of, max(RULES)}:
+        return found, (f"{served}; {_KNOWN}",)
+    decisions_of = rules.decisions_of or DEFAULT_RULES.decisions_of
+    if found <= decisions_of:
+        return found, ()
+    what = f"decisions are those of {decisions_of} (--decisions-of={found} decides as it does)"
+    return found, (f"{served}, which begins a reschedule with the first affinity term; {what}",)
 
 
 def check_fleet(expected: str, fingerprint: str, command: str) -> None:

@@ -113,6 +113,12 @@ def template_hold(before: PlanObjects, binding: Binding, options: DetectorOption
     return Hold(PlanHeldBy.DETECTOR, TEMPLATE_DIFFERS, other_replicas(wanted, stored))
 
 
+def class_missing(name: str) -> Hold:
+    """Return that Karmada's detector does not update a binding, because its policy names a PriorityClass that does not exist."""
+    text = f"Karmada does not update it: its policy names PriorityClass {name}, which does not exist"
+    return Hold(PlanHeldBy.DETECTOR, "PriorityClassMissing", text)
+
+
 def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:
     """Let the quotas refuse what is written on both sides of the change: first what frees something, then in order.
 

@@ -26,6 +26,7 @@ from karmada_advisor.whatif.plan.lint_placement import (
     named_clusters,
 )
 from karmada_advisor.whatif.plan.lint_selectors import Templates
+from karmada_advisor.whatif.plan.lint_upgrade import lint_for_1_19, lint_upgrade
 from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_advisor.whatif.plan.what_if import WhatIf
@@ -58,6 +59,7 @@ def lint(
         templates = Templates(after, inputs.templates_known)
     for key in changed:
         policy, name = read_policy(new[key]), f"{key.kind}/{key}"
+        yield from lint_for_1_19(new[key], inputs.detector)
         yield from lint_clusters(policy, values)
         yield from _scheduler(name, policy, inputs.schedulers)
         if what_if is not None:
@@ -65,6 +67,7 @@ def lint(
     if what_if is not None:
         for manifest in overrides:
             yield from lint_overrides(manifest, templates, values, what_if.after.bindings)
+        yield from lint_upgrade(what_if)
         yield from _naming_deleted(new, changed, deleted_clusters(what_if.changed_clusters))
 
 

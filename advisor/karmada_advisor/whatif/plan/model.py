@@ -87,7 +87,7 @@ class PlanHeldBy(Enum):
     """A plugin of the running scheduler that the plan does not have."""
     SUSPENSION = "suspension"
     DETECTOR = "detector"
-    """The template wanted other replicas than the binding had before the change."""
+    """The template wanted other replicas than the binding had before the change, or a PriorityClass is missing."""
     SCHEDULER = "scheduler"
     """Its scheduler does not exist, or is down."""
     RULES = "rules"
@@ -120,7 +120,7 @@ class PlanWarning(Struct, frozen=True):
 
     Attributes:
         code: Stable and documented in docs/plan.md.
-        object: Kind and name of the policy.
+        object: Kind and name of the policy, or of the binding.
         field: The field: ``spec.placement.clusterAffinity.clusterNames``.
         text: One sentence without a full stop.
         nearest: The existing name or value that is most like the given one; "" without one.

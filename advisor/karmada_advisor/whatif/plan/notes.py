@@ -21,6 +21,7 @@ from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
 from karmada_advisor.whatif.plan.decide import HeldMove
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
 from karmada_advisor.whatif.plan.effects import Comparison, left, replicas, targets
+from karmada_advisor.whatif.plan.lint_upgrade import upgrade_notes
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
@@ -123,6 +124,7 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
     yield from inputs.more_notes
     yield from inputs.draft.notes
     yield from what_if.derived.notes
+    yield from upgrade_notes(what_if)
     yield from held_notes(every)
     yield from attached_notes(what_if)
     for effect in ("NoSchedule", "NoExecute"):

@@ -18,6 +18,7 @@ from karmada_advisor.whatif.plan.effects import Comparison, same
 from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, changed_clusters, known_after, known_of
 from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.cluster_changes import ClusterChanges
@@ -167,12 +168,28 @@ class WhatIf:
             if new is not None and found.hold is None and old is not None and is_from_detector(old, new):
                 found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
             found.is_known = new is None or self.inputs.rules_after.knows(new)
+            if (
+                found.hold is None
+                and old is not None
+                and new is not None
+                and (missing := self._lacks(old, new))
+            ):
+                found.hold, found.when, found.is_known = holds.class_missing(missing), AT_ONCE, False
             if found.hold is None and key in self.derived.unjudged:
                 found.hold, found.when, found.is_known = holds.REPLICAS_NOT_KNOWN, AT_ONCE, False
             if new is not None and taints:
                 found.new = deletions.evicted(new, taints)
                 found.when = AFTER_EVICTION if found.new is not new else ""
             yield key, found
+
+    def _lacks(self, old: Binding, new: Binding) -> str:
+        """Return the missing PriorityClass for which Karmada's detector does not write what differs; "" without one."""
+        policy = self.derived.policies.get(new.key)
+        if policy is None or not new.key.namespace or not _is_from_detector(old, new):
+            return ""
+        key = PolicyKey(policy.kind, policy.namespace, policy.name)
+        found = (self.inputs.draft.after.policies or {}).get(key)
+        return "" if found is None else self.inputs.detector.missing_class(found)
 
     def _evicting(self, objects: Known) -> deletions.Taints:
         """Return the NoExecute taints from which Karmada evicts."""
