@@ -323,6 +323,28 @@ class TestTheScheduler:
         files = {"policy.yaml": policy, "workloads.yaml": WORKLOADS + high}
         assert ran(tmp_path, text, files=files).status == 0
 
+    def test_has_the_gates_and_refusals_of_the_version_of_the_file(self, tmp_path: Path) -> None:
+        policy = (
+            POLICY + "  schedulePriority: {priorityClassSource: KubePriorityClass, priorityClassName: high}\n"
+        )
+        placed = case("shop/web: {placed: true}")
+        of_1_19 = BEGIN + 'scheduler: {decisionsOf: "1.19"}\n'
+        off = of_1_19 + "controllerManager: {featureGates: {PriorityBasedScheduling: false}}\n"
+        for begin, status in ((BEGIN, 0), (of_1_19, 1), (off, 0)):
+            text = with_cases(placed, begin=begin)
+            assert ran(tmp_path, text, files={"policy.yaml": policy}).status == status
+
+    def test_warns_of_a_purge_mode_that_karmada_1_19_refuses(self, tmp_path: Path) -> None:
+        policy = (
+            POLICY
+            + "  propagateDeps: true\n  failover: {application: {decisionConditions: {}, purgeMode: Immediately}}\n"
+        )
+        of_1_19 = BEGIN + 'scheduler: {decisionsOf: "1.19"}\n'
+        for begin, is_warned in ((BEGIN, False), (of_1_19, True)):
+            text = with_cases(case("shop/web: {placed: true}"), begin=begin)
+            found = ran(tmp_path, text, files={"policy.yaml": policy})
+            assert ("PurgeModeRefused" in found.out) is is_warned, found.out
+
 
 def test_a_kind_with_an_interpreter_needs_its_size(tmp_path: Path) -> None:
     rollout = "\n---\napiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {name: canary, namespace: shop}\nspec: {replicas: 6}\n"

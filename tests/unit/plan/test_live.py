@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler import command
-from tests.bindings_documents import OF_1_17, OF_1_18, document
+from tests.bindings_documents import OF_1_17, OF_1_18, OF_1_19, document
 from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
 
@@ -246,6 +246,55 @@ def test_another_version_than_that_of_the_known_controllers_has_a_note(
     assert [each for each in notes if each.endswith(WHAT_CONTROLLERS_DO)] == (
         [f"{note}{WHAT_CONTROLLERS_DO}"] if note else []
     )
+
+
+@pytest.mark.parametrize(("decisions_of", "has_note"), [("1.18", True), ("1.19", False)])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_control_plane_of_1_19_has_a_note_if_decisions_are_of_another(
+    server: FakeApiServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    decisions_of: str,
+    has_note: bool,
+) -> None:
+    serve_bindings_of(server, OF_1_19)
+    config, flag = write_kubeconfig(server, tmp_path / "config"), f"-decisions-of={decisions_of}"
+    flags = [f"--current{flag}"] if name == "plan" else [f"-{flag}"]
+    arguments = [name, "--kubeconfig", str(config), "-o", "json", *COMMANDS[name], *flags]
+    if name == "plan":
+        arguments.append(f"-{flag}")
+    assert command.main(arguments) in {0, 1}
+    notes = [each for each in json.loads(capsys.readouterr().out)["notes"] if "serves the bindings" in each]
+    assert bool(notes) is has_note
+    for note in notes:
+        assert note.endswith("decisions are those of 1.18 (--decisions-of=1.19 decides as it does)")
+
+
+@pytest.mark.parametrize(("spec", "effect"), [(OF_1_18, "moved"), (OF_1_19, "held")])
+def test_the_detector_of_1_19_does_not_update_what_names_a_missing_priority_class(
+    server: FakeApiServer,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    spec: dict[str, Any],
+    effect: str,
+) -> None:
+    """Whatever decides: the gate of karmada-controller-manager is that of the version that is served."""
+    serve_bindings_of(server, spec)
+    named = policy("p")
+    named["spec"]["schedulePriority"] = {
+        "priorityClassSource": "KubePriorityClass",
+        "priorityClassName": "gold",
+    }
+    server.put(named)
+    listed = {"kind": "PriorityClassList", "apiVersion": "scheduling.k8s.io/v1"}
+    classes = listed | {"metadata": {"resourceVersion": "1"}, "items": []}
+    server.fault(path="priorityclasses", answer=Answer(body=json.dumps(classes).encode()))
+
+    assert plan(server, tmp_path, "--scale", "default/web=5", "-o", "json") in {0, 1}
+
+    [row] = json.loads(capsys.readouterr().out)["bindings"]
+    assert row["effect"] == effect
 
 
 # --- schedulers, quotas and templates ---

@@ -12,6 +12,7 @@ from karmada_pyscheduler.scheduling_queue.queue import KeyState
 from karmada_pyscheduler.scheduling_queue.queue_sort import make_queue
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.flags import parse
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 
@@ -409,6 +410,32 @@ def test_positions_are_known_if_a_plugin_has_sort_keys() -> None:
     for key in "abc":
         queue.add(key)
     assert [queue.state_of(key).before for key in "abc"] == [2, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("flags", "has_priorities"),
+    [
+        (["--decisions-of=1.19"], True),
+        (["--decisions-of=1.18"], False),
+        (["--decisions-of=1.19", "--feature-gates=PriorityBasedScheduling=false"], False),
+    ],
+)
+def test_the_decisions_of_1_19_come_with_its_queue_and_metrics(
+    flags: list[str], has_priorities: bool
+) -> None:
+    metrics = Metrics()
+    queue = make_queue(
+        parse(flags),
+        queue_sort=None,
+        binding_of=lambda _: None,
+        caller=PluginCaller(),
+        metrics=metrics,
+        clock=lambda: 0.0,
+    )
+    queue.add(BindingKey("ResourceBinding", "demo", "web"))
+    exposed = metrics.exposition().decode()
+    assert ("scheduler_pending_bindings{" in exposed) is has_priorities
+    assert ('workqueue_depth{controller="scheduler-queue"' in exposed) is not has_priorities
 
 
 @pytest.mark.parametrize(("gate", "first"), [(True, "high"), (False, "low")])
