@@ -1,4 +1,4 @@
-"""What an upgrade to Karmada 1.19 breaks, told before it: the command on files, and its exit status."""
+"""What an upgrade to Karmada 1.19 breaks, said before it: the command on files, and its exit status."""
 
 from __future__ import annotations
 
