@@ -185,7 +185,7 @@ class WhatIf:
     def _lacks(self, old: Binding, new: Binding) -> str:
         """Return the missing PriorityClass for which Karmada's detector does not write what differs; "" without one."""
         policy = self.derived.policies.get(new.key)
-        if policy is None or not new.key.namespace or not _is_from_detector(old, new):
+        if policy is None or not new.key.namespace or not is_from_detector(old, new):
             return ""
         key = PolicyKey(policy.kind, policy.namespace, policy.name)
         found = (self.inputs.draft.after.policies or {}).get(key)
