@@ -8,7 +8,13 @@ from __future__ import annotations
 from msgspec import Struct, field
 from msgspec.structs import asdict, replace
 
-__all__ = ["Struct", "asdict", "equal_without", "field", "replace"]
+__all__ = ["IdentityStruct", "Struct", "asdict", "equal_without", "field", "replace"]
+
+
+class IdentityStruct(Struct, eq=False, dict=True, weakref=True):
+    """An object of a process that is made of its parts: it equals itself only, and its text shows none of them."""
+
+    __repr__ = object.__repr__
 
 
 def equal_without(name: str, one: Struct, other: object) -> bool:

@@ -31,7 +31,7 @@ from karmada_scheduler.config.options import Options
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 
 class WorkloadSource:
@@ -184,7 +184,7 @@ class Leader:
                 await self.scheduler.drain(timeout=STOP_SECONDS)
 
 
-class Leadership(Struct):
+class Leadership(IdentityStruct):
     """Whether this process may write; without leader election it always may.
 
     ``end`` ends the process at once; see ``process_exit.end``.

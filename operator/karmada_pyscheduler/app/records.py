@@ -26,7 +26,7 @@ from karmada_scheduler import __version__
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.records.record import Process, process_name, timestamp
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _LISTED: Final = 100
 """Bindings and clusters in a list of the state."""
 
 
-class DecisionRecords(Struct, dict=True):
+class DecisionRecords(IdentityStruct):
     """The parts of a process that records decisions.
 
     Attributes:

@@ -45,7 +45,7 @@ from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.waiting_bindings import AbandonedError
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import IdentityStruct, field, replace
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ WAITING: Final = "ScheduleBindingWaiting"
 """The reason of the Event for a binding that waits at Permit; upstream has no Permit."""
 
 
-class BindingCycle(Struct, dict=True):
+class BindingCycle(IdentityStruct):
     """Writes decisions, and reports them as Events and statuses.
 
     Attributes:

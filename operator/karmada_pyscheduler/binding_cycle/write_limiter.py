@@ -19,7 +19,7 @@ from typing import Final
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.rate_limit import TokenBucket
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 GOOD_LATENCY_SECONDS: Final = 0.15
 """A latency up to this is good."""
@@ -43,7 +43,7 @@ _LATENCY_RISE: Final = 1 / 16
 """The weight of a higher sample in the uncontended latency; a lower sample replaces it."""
 
 
-class WriteLimiter(Struct, dict=True, kw_only=True):
+class WriteLimiter(IdentityStruct, kw_only=True):
     """Grants slots to writes in the order of arrival, within each of two priorities.
 
     Attributes:

@@ -26,7 +26,7 @@ from karmada_pyscheduler.client.watch_lines import Lines
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.process.daemon_thread import in_daemon_thread
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH: Final = "application/strategic-merge-patch+json"
@@ -42,7 +42,7 @@ class ApiConnection(Protocol):
         """Send a request. Raises ApiError."""
 
 
-class Connection(Struct, dict=True):
+class Connection(IdentityStruct):
     """Requests to one API server. Close it when done.
 
     Attributes:

@@ -29,7 +29,7 @@ from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import DEFAULT_PROFILES_ANNOTATION, SCHEDULER_NAMES_ANNOTATION
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import LeaderElection
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +39,7 @@ UNREADABLE_SECONDS: Final = 300.0
 """Time without a response about the Lease after which a candidate is not ready: it could not take over."""
 
 
-class Elector(Struct, dict=True):
+class Elector(IdentityStruct):
     """One candidate for one Lease.
 
     ``acquire`` returns when this candidate leads. ``renew`` then renews the Lease and returns when it is lost.

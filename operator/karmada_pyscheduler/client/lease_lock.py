@@ -12,7 +12,7 @@ from typing import Any
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 
 def micro_time(moment: datetime) -> str:
@@ -38,7 +38,7 @@ def count_of(value: Any) -> int:
     return value if isinstance(value, int) else 0
 
 
-class LeaseLock(Struct, dict=True):
+class LeaseLock(IdentityStruct):
     """One Lease. Each method raises ApiError without a response that is a Lease.
 
     Attributes:

@@ -14,7 +14,7 @@ from typing import Final
 from karmada_pyscheduler.client.identity import Identity
 from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
@@ -29,7 +29,7 @@ _MARGIN_SHARE: Final = 0.2
 """Credentials are read again this long before they expire, or in the last fifth of their life if that is shorter."""
 
 
-class Login(Struct, dict=True):
+class Login(IdentityStruct):
     """The credentials of one connection. Belongs to one event loop.
 
     Attributes:

@@ -23,14 +23,14 @@ from karmada_pyscheduler.client.reviews import (
 )
 from karmada_pyscheduler.http_server.certificate import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
 _RETRY_SECONDS: Final = 5
 
 
-class ReaderAccess(Struct):
+class ReaderAccess(IdentityStruct):
     """The certificate of a server, and the reviews of its readers. All of it runs in the event loop of the server.
 
     Attributes:

@@ -24,7 +24,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.matching import is_subdomain
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def involved_objects(binding: Binding) -> tuple[Involved, Involved]:
     )
 
 
-class EventRecorder(Struct, dict=True):
+class EventRecorder(IdentityStruct):
     """Records events about bindings and their resource templates.
 
     Attributes:

@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.http_server.addresses import counted_as
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 LONGEST_TOKEN: Final = 16 * 1024
 """Characters of a token. The API server takes 140 ms to refuse one of 1 MB."""
@@ -100,7 +100,7 @@ class User(Struct, frozen=True):
     extra: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
-class Reviews(Struct, dict=True):
+class Reviews(IdentityStruct):
     """Reviews by one API server.
 
     Attributes:
@@ -252,7 +252,7 @@ class Reviews(Struct, dict=True):
             raise TooManyRefusedError("Too many tokens were refused. Try again in a minute.")
 
 
-class _Answers(Struct, Generic[T], dict=True):
+class _Answers(IdentityStruct, Generic[T]):
     """Answers by question, kept for a time; who asks while an answer is under way waits for the same one."""
 
     most: int

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from karmada_pyscheduler.client.watch_lines import read_event
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ _REMIND_EVERY: Final = 16
 """The same error is logged again after these numbers of failures in a row; finally about every three minutes."""
 
 
-class WatchRequests(Struct):
+class WatchRequests(IdentityStruct):
     """The requests of one process to watch kinds; failures are counted by path."""
 
     connect: Connect

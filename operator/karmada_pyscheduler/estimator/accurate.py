@@ -33,7 +33,7 @@ from karmada_pyscheduler.estimator.silence import SilentEstimators
 from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.core.available_replicas import NO_OPINION
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 if TYPE_CHECKING:
     from karmada_pyscheduler.estimator.connections import Connections
@@ -68,7 +68,7 @@ class _SentRequest(NamedTuple):
     estimate: asyncio.Task[EstimatorResponse]
 
 
-class AccurateEstimator(Struct, dict=True):
+class AccurateEstimator(IdentityStruct):
     """Estimates from the estimators in the member clusters, by requests that decisions share.
 
     Attributes:

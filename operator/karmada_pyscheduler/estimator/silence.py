@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final
 
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 _TICK_SECONDS: Final = 0.05
 _LATE_SECONDS: Final = 0.1
@@ -33,7 +33,7 @@ class _PendingRequests(Struct):
     ticks: int = 0
 
 
-class SilentEstimators(Struct):
+class SilentEstimators(IdentityStruct):
     """Counts the requests that each estimator has not responded to.
 
     Attributes:

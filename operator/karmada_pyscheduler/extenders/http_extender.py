@@ -23,7 +23,7 @@ from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.extenders import ExtenderError, ExtenderFilterResult
 from karmada_scheduler.framework.scheduling_points import MAX_CLUSTER_SCORE
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 
 def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
@@ -93,7 +93,7 @@ class _CallError(ExtenderError):
         self.cause = cause
 
 
-class HttpExtender(Struct, dict=True):
+class HttpExtender(IdentityStruct):
     """An extender of the configuration; implements ``framework.extender.Extender``.
 
     Attributes:

@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, cast
 
 from karmada_pyscheduler.http_server.connections import OpenConnection, OpenConnections
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ class ListenError(Exception):
     """The server cannot listen on an address."""
 
 
-class Listener(Struct):
+class Listener(IdentityStruct):
     """Listens while a server runs.
 
     Attributes:

@@ -50,7 +50,7 @@ from karmada_pyscheduler.http_server.responses import (
     user_of,
     whole,
 )
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ _LOOPBACK_ONLY: Final = Access()
 _FEW: Final = RequestLimits()
 
 
-class ReadOnlyServer(Struct, dict=True):
+class ReadOnlyServer(IdentityStruct):
     """One listener.
 
     Attributes:

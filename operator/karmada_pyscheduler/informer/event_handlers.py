@@ -39,14 +39,14 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest
 from karmada_scheduler.api.policy import ID_LABELS as POLICY_KINDS
 from karmada_scheduler.api.policy import Policy, PolicyKey
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
 _NO_LISTENERS = Listeners()
 
 
-class EventHandlers(Struct, dict=True, kw_only=True):
+class EventHandlers(IdentityStruct, kw_only=True):
     """The handlers of all watched kinds.
 
     Attributes:

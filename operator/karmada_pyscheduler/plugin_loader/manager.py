@@ -36,7 +36,7 @@ from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTim
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
 from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct
 from karmada_scheduler_plugins.default_plugins import PrioritySort
 from karmada_scheduler_plugins.registry import IN_TREE, in_tree, warnings_about
 
@@ -46,7 +46,7 @@ _SCAN_SECONDS: Final = 1.0
 """The interval of scans of the plugin directories; a saved file is used within two seconds."""
 
 
-class PluginManager(Struct, dict=True):
+class PluginManager(IdentityStruct):
     """Loads plugins, and builds profiles at the start and after changes.
 
     Attributes:

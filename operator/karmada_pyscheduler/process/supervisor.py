@@ -23,7 +23,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from karmada_scheduler.process import process_exit
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ _BEAT_SECONDS: Final = 1.0
 _REARM_BEATS: Final = 10
 
 
-class Supervisor(Struct, dict=True, kw_only=True):
+class Supervisor(IdentityStruct, kw_only=True):
     """The thread. The main thread makes, starts and closes it.
 
     Attributes:

@@ -17,7 +17,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ _RETRY_SECONDS: Final = 5.0
 _STOP_SECONDS: Final = 2.0
 
 
-class LogFile(Struct, dict=True):
+class LogFile(IdentityStruct):
     """Appends lines to a file.
 
     Attributes:

@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 OVERHEAD: Final = 520
 """Bytes of a record besides its text: the key, the entry of the dictionary, and two objects (measured)."""
@@ -48,7 +48,7 @@ class StoredRecord(NamedTuple):
         return len(self.head) + len(self.ending) + len(self.repeated) + OVERHEAD
 
 
-class RecordStore(Struct, kw_only=True):
+class RecordStore(IdentityStruct, kw_only=True):
     """The last record of each binding; the least recently decided ones are evicted."""
 
     max_bytes: int

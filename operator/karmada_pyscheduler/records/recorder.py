@@ -23,7 +23,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Decided, Process
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -41,7 +41,7 @@ _LOG_SECONDS: Final = 60.0
 """The pause between two log lines about records that cannot be made."""
 
 
-class Recorder(Struct, kw_only=True):
+class Recorder(IdentityStruct, kw_only=True):
     """Makes the records of decisions, and passes them on. Belongs to the main thread.
 
     Attributes:

@@ -25,7 +25,7 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
 from karmada_scheduler.records.record import UNCHANGED, WRITTEN, Decided
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import IdentityStruct, Struct, field, replace
 
 
 class DecisionRequest(Struct, frozen=True):
@@ -59,7 +59,7 @@ estimator finds when it responds again."""
 _NO_ERRORS: Final = frozenset({AttemptStatus.SCHEDULED, AttemptStatus.NO_FIT, AttemptStatus.KEPT})
 
 
-class Attempts(Struct, dict=True):
+class Attempts(IdentityStruct):
     """The attempts under way; ``limit`` of them have a slot at the same time (``--max-in-flight``).
 
     Attributes:

@@ -44,7 +44,7 @@ from karmada_scheduler.core.guard_additions import may_observe
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.core.unreported import is_undecided_result, unreported_term
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import IdentityStruct, replace
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +58,7 @@ _MAX_PAUSE: Final = 0.25
 """The longest such pause in seconds."""
 
 
-class Scheduler(Struct, dict=True):
+class Scheduler(IdentityStruct):
     """Turns keys of the queue into decisions and writes.
 
     Attributes:

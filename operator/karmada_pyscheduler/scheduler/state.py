@@ -28,7 +28,7 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -101,7 +101,7 @@ class PreEnqueueGate:
         return result.retry_after or GATED_SECONDS
 
 
-class SchedulerState(Struct, dict=True):
+class SchedulerState(IdentityStruct):
     """The caches, the queue and the plugins of one process.
 
     Attributes:

@@ -32,7 +32,7 @@ from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.decision import Guarded
 from karmada_scheduler.framework.diagnosis import KeptError
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -226,7 +226,7 @@ def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetri
         metrics.guard_answers.labels(WARNED).inc()
 
 
-class GuardedBindings(Struct):
+class GuardedBindings(IdentityStruct):
     """The bindings that Guard plugins keep or move gracefully, and those with an annotation of ours that cannot be read.
 
     Bindings with eviction tasks that nobody stamps count as well: Karmada's controller for them does not run.

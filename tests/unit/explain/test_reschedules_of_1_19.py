@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_advisor.explain.policies import TemplateHead
+from karmada_advisor.claims.template import Template, TemplateKey
 from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_scheduler.testing import BindingBuilder
 from tests.unit.core.test_decisions_of_1_19 import BACKUP, OF_1_18, OF_1_19, ROOMY, TAINTED, in_backup
@@ -75,7 +75,7 @@ def test_an_old_purge_mode_is_why_karmada_1_19_makes_no_binding(mode: str, messa
             "failover": {"application": {"purgeMode": mode}},
         },
     }
-    template = TemplateHead("apps/v1", "Deployment", "shop", "web", {})
+    template = Template(TemplateKey("apps/v1", "Deployment", "shop", "web"), {})
     event = {"reason": "ApplyPolicyFailed", "message": message, "type": "Warning"}
     (cause, *_) = explain_unclaimed(template, [policy], events=[event]).causes
     assert cause.code == code

@@ -26,10 +26,10 @@ from karmada_advisor.whatif.placement_tests.scenario import (
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 
-class CaseTries(Struct):
+class CaseTries(IdentityStruct):
     """The states of one case after each step: one, and more where the uid of a template that has none decides."""
 
     scenario: Scenario

@@ -15,7 +15,7 @@ from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.snapshot import Snapshot
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import IdentityStruct, field, replace
 
 Progress = Callable[[int, int], None]
 """Receives how many decisions are made, of how many."""
@@ -61,7 +61,7 @@ class PlannedDecision(NamedTuple):
     graceful: tuple[str, ...] = ()
 
 
-class PlanSide(Struct):
+class PlanSide(IdentityStruct):
     """The bindings of a plan on one side of the change.
 
     Attributes:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, field
 
 Name = tuple[str, str]
 """Namespace and name."""
@@ -32,7 +32,7 @@ State = Workload | Missing | None
 """An object, or that it does not exist; None as long as neither is certain."""
 
 
-class MetadataStore(Struct):
+class MetadataStore(IdentityStruct):
     """Metadata by namespace and name; a watch fills it, and reads of single objects do.
 
     Attributes:
