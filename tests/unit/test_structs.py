@@ -14,7 +14,7 @@ class Door(IdentityStruct, kw_only=True):
 
 def test_an_object_of_the_process_equals_itself_only() -> None:
     one, other = Door(key="a"), Door(key="a")
-    assert one == one  # noqa: PLR0124 (its own comparison)
+    assert one == one
     assert one != other
     assert len({one, other}) == 2
     assert weakref.ref(one)() is one
