@@ -13,7 +13,7 @@ from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import condition_for, retryable
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import result_patch
-from karmada_scheduler.framework.diagnosis import FitError, KeptError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import FitError, KeptError, NotEnoughReplicasError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster, decide, snapshot
 
 OF_1_18, OF_1_19 = FeatureGates(), FeatureGates(rules=RULES["1.19"])
@@ -101,7 +101,7 @@ class TestAFailedReschedule:
             str(error)
             == "0/2 clusters are available: 1 cluster(s) did not match the placement cluster affinity constraint, 1 cluster(s) had untolerated taint {a=b:NoSchedule}."
         )
-        assert [type(each.error) for each in decision.failed_terms] == [FitError, UnschedulableError]
+        assert [type(each.error) for each in decision.failed_terms] == [FitError, NotEnoughReplicasError]
         assert retryable(error)
         assert (decision.targets, decision.applied_placement) == (None, None)
 
