@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.quantity import BINARY_SI, Quantity
 from karmada_scheduler.estimator.resources import CPU
@@ -46,6 +47,16 @@ def request_of(spec: BindingSpec | Component) -> Mapping[str, Quantity]:
 def shown_units(name: str, units: int) -> str:
     """Return an amount of a resource that is given as an integer: cpu in thousandths, others in whole units."""
     return shown(name, Quantity(units, -3 if name == CPU else 0))
+
+
+def quota_refusal(excess: Excess, ledger: Ledger, namespace: str, spec: BindingSpec) -> str:
+    """Return what refuses a write of a binding, and how many replicas quotas allow, as a sentence without a full stop."""
+    name, most = excess.resource, ledger.most_replicas(namespace, spec, usage(spec))
+    limit, wanted = shown_units(name, excess.limit), shown_units(name, excess.wanted)
+    allowed = (
+        "" if most is None or most >= spec.replicas else f"; it allows {most} of {spec.replicas} replicas"
+    )
+    return f"quota {excess.quota} allows {limit} {name}, and {wanted} would be used{allowed}"
 
 
 def listed(amounts: Mapping[str, str]) -> str:

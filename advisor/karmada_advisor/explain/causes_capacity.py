@@ -204,28 +204,24 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
 
 def over_quota(situation: Situation) -> Iterator[Cause]:
     """Yield the quota that refuses what the next decision gives."""
-    found = situation.over_quota
-    if found is None:
+    if situation.over_quota is None:
         return
-    excess, wanted = found.excess, situation.inputs.binding.spec.replicas
-    amounts = {
-        name: quantity_text(excess.resource, getattr(excess, name)) for name in ("wanted", "limit", "used")
-    }
+    excess, text = situation.over_quota
+    amounts = (quantity_text(excess.resource, each) for each in (excess.wanted, excess.limit, excess.used))
     evidence = {
         "quota": str(excess.quota),
         "resource": excess.resource,
-        **amounts,
-        "mostReplicas": found.most,
+        **dict(zip(_AMOUNTS, amounts, strict=True)),
     }
-    text = (
-        str(excess)
-        if found.most is None
-        else f"{excess}; it allows {found.most} of {counted(wanted, 'replica')}"
+    yield Cause(
+        "QuotaLimits",
+        Stage.CAPACITY,
+        evidence,
+        "; ".join(filter(None, (text, not_sure(situation.inputs.quotas or {})))),
     )
-    unsure = not_sure(situation.inputs.quotas or {})
-    yield Cause("QuotaLimits", Stage.CAPACITY, evidence, "; ".join(filter(None, (text, unsure))))
 
 
+_AMOUNTS: Final = ("wanted", "limit", "used")
 _PODS: Final = "pods"
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
+from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_divide import trace_capacity, trace_divide
@@ -123,18 +123,6 @@ def by_name(targets: Sequence[TargetCluster]) -> dict[str, int]:
     return {target.name: target.replicas for target in sorted(targets)}
 
 
-class OverQuota(NamedTuple):
-    """A quota that refuses a placement.
-
-    Attributes:
-        excess: By which resource, and how much.
-        most: How many replicas of the binding the quotas allow; None if they do not limit them.
-    """
-
-    excess: Excess
-    most: int | None
-
-
 class Situation(Struct, frozen=True, dict=True):
     """One binding with everything that an explanation needs; the decisions are made when they are first needed."""
 
@@ -232,16 +220,14 @@ class Situation(Struct, frozen=True, dict=True):
         return self.inputs.is_judged and not may_be_refused and self.over_quota is None
 
     @cached_property
-    def over_quota(self) -> OverQuota | None:
-        """The quota that refuses what the next decision gives; None if none does, or they were not read."""
+    def over_quota(self) -> tuple[Excess, str] | None:
+        """What a quota refuses of the next decision, also as a sentence; None if none does, or they were not read."""
         if not self.inputs.quotas or not (self.is_decided and self.asks):
             return None
-        binding, targets = self.inputs.binding, self.now.decision.targets
-        if targets is None:
-            return None
-        ledger, own, namespace = Ledger(self.inputs.quotas), usage(binding.spec), binding.key.namespace
-        found = ledger.charge(namespace, own, usage(binding.spec, targets))
-        return None if found is None else OverQuota(found, ledger.most_replicas(namespace, binding.spec, own))
+        binding, ledger, targets = self.inputs.binding, Ledger(self.inputs.quotas), self.now.decision.targets
+        namespace, spec = binding.key.namespace, binding.spec
+        found = None if targets is None else ledger.charge(namespace, usage(spec), usage(spec, targets))
+        return None if found is None else (found, quota_refusal(found, ledger, namespace, spec))
 
     @cached_property
     def placement(self) -> dict[str, int]:

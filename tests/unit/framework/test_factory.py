@@ -266,7 +266,6 @@ def test_run_must_be_a_coroutine_function_without_arguments() -> None:
     [
         "pre_enqueue",
         "filter",
-        "post_filter",
         "score",
         "normalize_score",
         "reserve",

@@ -18,7 +18,8 @@ from karmada_advisor.views.markup import MAX_CHARACTERS
 from karmada_advisor.views.plan_text import plan_markdown, plan_text
 from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.plan.model import CLASSES, Plan
-from karmada_scheduler.testing import binding, cluster
+from karmada_scheduler.testing import BindingBuilder, binding, cluster
+from tests import commands
 from tests.document_schema import document_schema
 from tests.unit.plan import fleet
 from tests.unit.plan.conftest import Run
@@ -393,3 +394,25 @@ def test_an_object_of_a_change_has_a_namespace_if_its_kind_has_one(
 
     [change] = json.loads(run("-f", str(tmp_path / "x.yaml"), "-o", "json").out)["changes"]
     assert change["object"] == shown
+
+
+@pytest.mark.parametrize(
+    ("made", "is_charged"),
+    [
+        (binding("web").replicas(2, cpu=1).dynamic_weight(), True),
+        (binding("web").component("a", 2, cpu=1).component("b", 1).duplicated(), True),
+        (binding("web").replicas(2).dynamic_weight(), False),
+        (binding("web").component("a", 2).component("b", 1).duplicated(), False),
+    ],
+    ids=["replicas", "components", "no requests", "components without requests"],
+)
+def test_unread_quotas_are_named_where_more_is_charged(
+    tmp_path: Path, made: BindingBuilder, is_charged: bool
+) -> None:
+    clusters = [cluster(name).capacity(cpu=9, pods=9).manifest() for name in ("m1", "m2")]
+    files = fleet.write(tmp_path, clusters=clusters, bindings=[made.manifest()])
+
+    found = commands.run("plan", "--label=m1=a=b", *files, "-o=json").fields
+
+    assert found["drift"] or found["bindings"]
+    assert any("FederatedResourceQuota" in note for note in found["notes"]) is is_charged

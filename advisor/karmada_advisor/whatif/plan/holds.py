@@ -12,7 +12,7 @@ from typing import Final
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
-from karmada_advisor.explain.amounts import shown_units
+from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.fleet.rules import not_known
 from karmada_advisor.state.quota import Excess, Ledger, Quota, usage
 from karmada_advisor.state.reading import TEMPLATE_DIFFERS, other_replicas
@@ -168,12 +168,5 @@ def _grows_after(each: Comparison) -> bool:
 def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold | None:
     if excess is None:
         return None
-    name = excess.resource
-    text = (
-        f"quota {excess.quota} allows {shown_units(name, excess.limit)} {name}, and "
-        f"{shown_units(name, excess.wanted)} would be used"
-    )
-    most = ledger.most_replicas(binding.key.namespace, binding.spec, usage(binding.spec))
-    if most is not None and most < binding.spec.replicas:
-        text += f"; it allows {most} of {binding.spec.replicas} replicas"
+    text = quota_refusal(excess, ledger, binding.key.namespace, binding.spec)
     return Hold(PlanHeldBy.QUOTA, QUOTA_EXCEEDED, text)

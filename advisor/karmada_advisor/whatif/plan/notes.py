@@ -13,14 +13,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.copies import PRESERVED, evicting_from, requirers
 from karmada_advisor.state.model import BindingEntry
-from karmada_advisor.state.quota import Quota, not_sure
+from karmada_advisor.state.quota import Quota, grows, not_sure
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan import deletions
 from karmada_advisor.whatif.plan.capacity_model import Capacity
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
 from karmada_advisor.whatif.plan.decide import HeldMove
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
-from karmada_advisor.whatif.plan.effects import Comparison, left, replicas, targets
+from karmada_advisor.whatif.plan.effects import Comparison, left, targets
 from karmada_advisor.whatif.plan.lint_upgrade import upgrade_notes
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
@@ -62,11 +62,12 @@ def _may_be_refused(each: Comparison) -> bool:
     """Return whether a quota has refused a binding, or might refuse what it gets, with the change or without it."""
     if each.hold_before is not None and each.hold_before.by is PlanHeldBy.QUOTA:
         return True
-    drift, new = each.unchanged_side, each.new
-    if each.would_drift and drift is not None and replicas(drift.targets) > replicas(each.before):
+    drift, old, new = each.unchanged_side, each.old, each.new
+    grows_anyway = old is not None and drift is not None and grows(old.spec, each.before, drift.targets)
+    if grows_anyway and each.would_drift:
         return True
     gets = each.effect in {Effect.MOVED, Effect.PLACED}
-    return gets and new is not None and replicas(each.wanted) > replicas(new.spec.clusters)
+    return gets and new is not None and grows(new.spec, new.spec.clusters, each.wanted)
 
 
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:

@@ -246,7 +246,7 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
     most = ledger.most_replicas(objects.key.namespace, binding.spec, objects.usage)
 
     def build(amount: int) -> Edit:
-        text = f"{amount} replicas ({base} now)"
+        text = f"{counted(amount, 'replica')} ({base} now)"
         return context.on_workload.set("setReplicas", ("spec", "replicas"), amount, text, extra=-0.5)
 
     present = sum(each.replicas for each in binding.spec.clusters)
