@@ -43,7 +43,10 @@ def test_replicas_beyond_the_capacity_are_refused(example: Example) -> None:
         cluster("m2").capacity(cpu=4),
         plugins=example("even_split"),
     )
-    assert run.condition.message == "failed to assign replicas: 1 replicas too many for 2 clusters"
+    assert (
+        run.condition.message
+        == "failed to assign replicas: refused at Assign by EvenSplit: 1 replicas too many for 2 clusters"
+    )
 
 
 def test_duplicated_workloads_are_left_alone(example: Example) -> None:

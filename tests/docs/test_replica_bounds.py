@@ -40,7 +40,9 @@ def test_placed_replicas_stay_when_the_workload_grows() -> None:
 def test_impossible_bounds_are_reported_and_the_placement_stays() -> None:
     run = schedule(binding("web").replicas(16).dynamic_weight().on(m1=5), *ROOMY, plugins=BOUNDS)
     assert run.condition.reason == "Unschedulable"
-    assert run.condition.message.startswith("failed to assign replicas: 16 replicas do not fit: 2 to {")
+    assert run.condition.message.startswith(
+        "failed to assign replicas: refused at Assign by ReplicaBounds: 16 replicas do not fit: 2 to {"
+    )
     assert [target.name for target in run.binding.spec.clusters] == ["m1"]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import lru_cache, reduce
 from typing import Any
 
 from karmada_advisor.explain.amounts import counted, request_of, shown_times
@@ -17,6 +17,7 @@ from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.binding_points import RefusedError
 from karmada_scheduler.framework.snapshot import Snapshot
 
@@ -30,7 +31,10 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
         return  # the decision itself succeeded; causes_guard names the plugin
     if isinstance(error, RefusedError):
         evidence = {"plugin": error.plugin, "point": error.point.label, "reason": error.why}
-        yield Cause("DecisionRefused", Stage.WRITE, evidence, f"the decision is {error}")
+        stage = {Point.SELECT: Stage.SELECT, Point.ASSIGN: Stage.DIVIDE}.get(error.point, Stage.WRITE)
+        steps = ("failed to select clusters: ", "failed to assign replicas: ")
+        refused = reduce(str.removeprefix, steps, str(error))
+        yield Cause("DecisionRefused", stage, evidence, f"the decision is {refused}")
         return
     if isinstance(error, PluginError):
         yield Cause("PluginFailed", Stage.FILTER, {"error": str(error)}, str(error))

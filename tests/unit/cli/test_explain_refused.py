@@ -87,6 +87,22 @@ def test_what_reserve_lets_through_is_taken_back_after_each_decision(
     assert found["wouldBe"]["placement"] == [{"name": "m1", "replicas": 4}, {"name": "m2", "replicas": 4}]
 
 
+@pytest.mark.parametrize("point", ["select", "assign"])
+def test_a_refusal_at_select_or_assign_names_the_plugin_and_the_point(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], point: str
+) -> None:
+    plugin = PLUGIN.format(first=point, answer='Result.unschedulable("not today")', more="")
+    found = ask(tmp_path, capsys, web(4), plugin, "--no-remedies")
+    cause = found["causes"][0]
+    label = point.capitalize()
+    assert (cause["code"], cause["stage"]) == (
+        "DecisionRefused",
+        {"select": "select", "assign": "divide"}[point],
+    )
+    assert cause["evidence"] == {"plugin": "Limit", "point": label, "reason": "not today"}
+    assert cause["text"] == f"the decision is refused at {label} by Limit: not today"
+
+
 @pytest.mark.parametrize(
     ("answer", "text"),
     [

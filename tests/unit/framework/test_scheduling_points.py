@@ -25,6 +25,7 @@ from karmada_scheduler.framework import (
     StateKey,
 )
 from karmada_scheduler.framework.profile.profiles import Profiles
+from karmada_scheduler.framework.runtime.binding_points import RefusedError
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.structs import replace
@@ -571,8 +572,8 @@ def test_if_all_skip_the_default_selects_and_assigns() -> None:
 @pytest.mark.parametrize(
     ("answer", "reason", "text"),
     [
-        (answering(NO), "Unschedulable", "not today"),
-        (answering(NEVER), "Unschedulable", "not ever"),
+        (answering(NO), "Unschedulable", "refused at Select by P: not today"),
+        (answering(NEVER), "Unschedulable", "refused at Select by P: not ever"),
         (answering(BROKEN), "SchedulerError", 'running Select plugin "P": unknown state'),
         (raising(), "SchedulerError", 'plugin "P" failed at Select: RuntimeError: boom'),
         (
@@ -610,7 +611,7 @@ def test_if_all_skip_the_default_selects_and_assigns() -> None:
             "SchedulerError",
             "plugin \"P\" returned 'Success' at Select, expected some of the candidates, Skip, Unschedulable or Error",
         ),
-        (coroutine(NO), "Unschedulable", "not today"),
+        (coroutine(NO), "Unschedulable", "refused at Select by P: not today"),
     ],
 )
 def test_an_invalid_answer_of_select_keeps_the_placement(answer: Any, reason: str, text: str) -> None:
@@ -625,6 +626,9 @@ def test_a_refusal_at_select_or_assign_has_retry_after() -> None:
         error = decided(plugin("P", **{point: answering(later)})).error
         assert error is not None
         assert error.retry_after == 60.0
+        assert isinstance(error, RefusedError)
+        assert (error.plugin, error.point.value, error.why) == ("P", point, "closed")
+        assert str(error).endswith(f"refused at {error.point.label} by P: closed")
 
 
 @pytest.mark.parametrize(

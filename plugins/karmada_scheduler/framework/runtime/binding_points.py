@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Self
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.workload import WorkloadAnswer
@@ -30,7 +31,7 @@ WaitFor = Callable[[Mapping[str, Result]], Awaitable[Result]]
 
 
 class RefusedError(UnschedulableError):
-    """A plugin refused the binding at Reserve, Permit or Bind; the text names both.
+    """A plugin refused the binding at Select, Assign, Reserve, Permit or Bind; the text names both.
 
     Attributes:
         plugin: The name of the plugin; "" if it refused while the decision waited at Permit.
@@ -42,6 +43,12 @@ class RefusedError(UnschedulableError):
         by = f" by {plugin}" if plugin else ""
         super().__init__(f"refused at {point.label}{by}: {why}", retry_after=retry_after)
         self.plugin, self.point, self.why = plugin, point, why
+
+    def within(self, step: str) -> Self:
+        """Return the same error with the name of the failed step in its text."""
+        error = type(self)(self.plugin, self.point, self.why, retry_after=self.retry_after)
+        error.args = (f"{step}: {self}",)
+        return error
 
 
 class BindingPoints:

@@ -15,7 +15,7 @@ from typing import Final, TypeVar
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Candidate, Cycle, ReplicaEstimate
-from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError, UnschedulableError
+from karmada_scheduler.framework.diagnosis import Diagnosis, PluginError, SchedulingError
 from karmada_scheduler.framework.evidence import EventsPlugin, RequeueEvent
 from karmada_scheduler.framework.extension_points import (
     FOR_CAPACITY,
@@ -27,7 +27,7 @@ from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime import validation
-from karmada_scheduler.framework.runtime.binding_points import BindingPoints
+from karmada_scheduler.framework.runtime.binding_points import BindingPoints, RefusedError
 from karmada_scheduler.framework.runtime.extenders import Extender
 from karmada_scheduler.framework.runtime.filtering import PreFilterRunner, run_filters
 from karmada_scheduler.framework.runtime.guarding import GuardRunner, ReconsiderRunner
@@ -258,7 +258,7 @@ class Framework:
             if not answer.is_skip:
                 result = validated(plugin, point, answer)
                 if result.is_refusal:
-                    raise UnschedulableError(result.message, retry_after=result.retry_after)
+                    raise RefusedError(plugin.name, point, result.message, retry_after=result.retry_after)
                 raise unexpected_code(plugin, point, result)
         raise SchedulingError(f"no {point.label} plugin {done}")
 
