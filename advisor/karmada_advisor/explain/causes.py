@@ -51,6 +51,7 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
         return ranked([*stored, *refused, *causes_state.reported_by_events(situation)])
     return ranked(
         [
+            *causes_state.of_refusal(situation),
             *causes_state.of_graceful_move(situation),
             *causes_state.of_guard_warning(situation),
             *stored,

@@ -192,6 +192,10 @@ def of_refusal(situation: Situation) -> Iterator[Cause]:
         return
     targets = {each.name: each.replicas for each in guarded.refused_targets or ()}
     evidence["refused"] = targets
+    if decision.error is None:
+        text = f"{guarded.refused_by} finds the placement good as it is: {guarded.reason}"
+        yield Cause("KeptAtGuard", Stage.WRITE, evidence, text)
+        return
     shown = ", ".join(f"{name}:{count}" for name, count in targets.items())
     text = f"{guarded.refused_by} does not let the decision {shown} through: {guarded.reason}; {again}"
     yield Cause("HeldAtGuard", Stage.WRITE, evidence, text)

@@ -268,8 +268,8 @@ class Situation(Struct, frozen=True, dict=True):
         if self.asks and (error := self.now.decision.error) is not None:
             is_kept = isinstance(error, KeptError) or not isinstance(error, FitError)
             return NextState.STUCK if self.present and is_kept else NextState.NOT_PLACED
-        placement = self.now.placement if self.asks else self.present
-        if placement:
+        kept = not self.asks or self.now.placement is None
+        if self.present if kept else self.now.placement:
             return NextState.PLACED
         return NextState.NO_REPLICAS if spec.is_workload and not spec.replicas else NextState.NOT_PLACED
 

@@ -220,13 +220,15 @@ class BindingCycle(IdentityStruct):
         Raises:
             NotLeadingError: Another process may be the leader, and may have scheduled the binding by now.
         """
-        error, _ = ending(decision.error, patch_error)
+        error, _ = ending(decision, patch_error)
         report = self._new_report(stored, decision, patch_error, observes=observes)
         written_decision = decision if patch_error is None else None
         if not self.writer.is_leading():
             self._statuses.keep_pending(stored, report, written_decision)
         self.writer.ensure_leading()
-        if error is None:
+        if error is None and decision.is_refused:
+            self.recorder.record(binding, NORMAL, KEPT, report.condition.message)
+        elif error is None:
             self.recorder.record(binding, NORMAL, SUCCEEDED, success_text(binding, decision))
             if log.isEnabledFor(logs.V4):  # the text of thousands of targets takes a while
                 log.log(logs.V4, "%s scheduled to clusters %s", binding.key.display, targets_text(decision))
@@ -245,7 +247,7 @@ class BindingCycle(IdentityStruct):
         self, stored: Binding, decision: Decision, patch_error: ApiError | None, *, observes: bool = True
     ) -> Report:
         """Return what the status of a binding has to report about a decision."""
-        error, condition = ending(decision.error, patch_error)
+        error, condition = ending(decision, patch_error)
         placed = patch_error is None and (error is None or decision.was_placed)
         name = decision.affinity_name if placed else None
         at = self._statuses.time()

@@ -19,26 +19,24 @@ from karmada_pyscheduler.binding_cycle.writer import BindingWriter, OwnWrites
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.manifest import format_time
-from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.binding_cycle.result import DONE, Action, AttemptOutcome, NotLeadingError
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.report import Report, status_fields
 from karmada_scheduler.core.unreported import is_unreported
-from karmada_scheduler.framework.diagnosis import AT_GUARD, FitError, SchedulingError
+from karmada_scheduler.framework.diagnosis import FitError, SchedulingError
 from karmada_scheduler.structs import replace
 
 
-def ending(
-    error: SchedulingError | None, refusal: ApiError | None
-) -> tuple[Exception | None, outcome.ConditionSpec]:
+def ending(decision: Decision, refusal: ApiError | None) -> tuple[Exception | None, outcome.ConditionSpec]:
     """Return the error that an attempt ended with, None for a success, and its condition.
 
     Upstream joins the two errors of an attempt, and checks whether one of them is a quota error.
     """
+    error = decision.error
     if refusal is None:
-        return error, outcome.condition_for(error)
+        return error, outcome.condition_of(decision)
     if error is not None and str(error) != str(refusal):
         joined = SchedulingError(f"[{error}, {refusal}]")
         reason = outcome.NO_CLUSTER_FIT if isinstance(error, FitError) else outcome.SCHEDULER_ERROR
@@ -51,7 +49,8 @@ def ending(
 def success(binding: Binding, decision: Decision | None, at: str) -> Report:
     """Return the report of a success at the time ``at``; without a decision the affinity term stays as it is."""
     name = decision.affinity_name if decision is not None else None
-    return Report(outcome.condition_for(None), binding.generation, at, name, placed=True)
+    condition = outcome.condition_for(None) if decision is None else outcome.condition_of(decision)
+    return Report(condition, binding.generation, at, name, placed=True)
 
 
 def targets_text(decision: Decision) -> str:
@@ -63,16 +62,6 @@ def success_text(binding: Binding, decision: Decision) -> str:
     """Return upstream's message, which has a colon after Result for a ResourceBinding only."""
     colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
     return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
-
-
-def was_kept_by_guard(binding: Binding) -> bool:
-    """Return whether the condition of a binding reports that a Guard plugin keeps its placement."""
-    condition = binding.status.condition(SCHEDULED_CONDITION)
-    return (
-        condition is not None
-        and condition.get("status") == "False"
-        and AT_GUARD in str(condition.get("message"))
-    )
 
 
 def is_reconstructible(stored: Binding, report: Report) -> bool:

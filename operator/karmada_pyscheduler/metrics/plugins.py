@@ -62,14 +62,14 @@ class PluginMetrics:
         )
         self.guard_answers: Final = families.counter(
             "guard_answers",
-            "Decisions that Guard plugins kept from being written (kept: no cluster fits, held: otherwise), let through "
+            "Decisions that Guard plugins kept from being written (kept: no cluster fits, stays: the placement is good as it is, held: otherwise), let through "
             "with eviction tasks (graceful) or with a warning (warned), or changed to return to a cluster (cancelled)",
             "answer",
         )
         self._guarded: Final = families.gauge(
             "guarded_bindings",
-            "Bindings whose placement a Guard plugin keeps (kept, held), that leave clusters gracefully (leaving), whose "
-            "eviction task has not been stamped for a minute, because Karmada's controller gracefulEviction does not run "
+            "Bindings whose placement a Guard plugin keeps (kept, held; stays: good as it is), that leave clusters "
+            "gracefully (leaving), whose eviction task has not been stamped for a minute, because Karmada's controller gracefulEviction does not run "
             "(unstamped), or whose annotation of this scheduler cannot be read (unreadable)",
             "state",
         )

@@ -19,7 +19,6 @@ from collections.abc import Callable, Container, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any, Final, NamedTuple
 
-from karmada_pyscheduler.binding_cycle.status_writer import was_kept_by_guard
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.metrics.plugins import PluginMetrics
 from karmada_scheduler import logs
@@ -30,7 +29,7 @@ from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.decision import Guarded
-from karmada_scheduler.framework.diagnosis import KeptError
+from karmada_scheduler.framework.diagnosis import AT_GUARD, KeptError
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.structs import IdentityStruct, Struct, field
 
@@ -202,6 +201,7 @@ class MissingPlacements:
 
 KEPT: Final = "kept"
 HELD: Final = "held"
+STAYS: Final = "stays"
 GRACEFUL: Final = "graceful"
 CANCELLED: Final = "cancelled"
 LEAVING: Final = "leaving"
@@ -216,7 +216,7 @@ UNSTAMPED_SECONDS: Final = 60.0
 def count_answer(guarded: Guarded, error: Exception | None, metrics: PluginMetrics) -> None:
     """Count what Guard plugins made of a decision."""
     if guarded.refused_by:
-        answer = KEPT if isinstance(error, KeptError) else HELD
+        answer = KEPT if isinstance(error, KeptError) else HELD if error is not None else STAYS
         metrics.guard_answers.labels(answer).inc()
     elif guarded.cancelled:
         metrics.guard_answers.labels(CANCELLED).inc()
@@ -238,7 +238,7 @@ class GuardedBindings(IdentityStruct):
     clock: Callable[[], float] = time.monotonic
     _unstamped: dict[BindingKey, float] = field(default_factory=dict)
     _by_state: dict[str, set[BindingKey]] = field(
-        default_factory=lambda: {state: set() for state in (KEPT, HELD, LEAVING, UNREADABLE)}
+        default_factory=lambda: {state: set() for state in (KEPT, HELD, STAYS, LEAVING, UNREADABLE)}
     )
 
     def changed(self, old: Binding | None, new: Binding | None) -> None:
@@ -289,10 +289,10 @@ def _states(binding: Binding, names: Container[str]) -> tuple[str, ...]:
         found = (LEAVING,)
     if binding.spec.responsible_scheduler not in names:
         return found
-    if was_kept_by_guard(binding):
-        condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+    if AT_GUARD in str(condition.get("message")):
         is_kept = condition.get("reason") == outcome.NO_CLUSTER_FIT
-        found = (*found, KEPT if is_kept else HELD)
+        found = (*found, STAYS if condition.get("status") == "True" else KEPT if is_kept else HELD)
     if unreadable_annotation(binding.annotations) is not None:
         found = (*found, UNREADABLE)
     return found

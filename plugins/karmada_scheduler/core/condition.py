@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from karmada_scheduler.framework.diagnosis import FitError, KeptError, UnschedulableError
+from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.framework.diagnosis import AT_GUARD, FitError, KeptError, UnschedulableError
 
 SUCCESS: Final = "Success"
 UNSCHEDULABLE: Final = "Unschedulable"
@@ -35,6 +36,14 @@ def condition_for(error: BaseException | None) -> ConditionSpec:
     if isinstance(error, FitError):
         return ConditionSpec("False", NO_CLUSTER_FIT, str(error))
     return ConditionSpec("False", SCHEDULER_ERROR, str(error))
+
+
+def condition_of(decision: Decision) -> ConditionSpec:
+    """Return the condition for a decision: that for its error, or for a placement that a Guard plugin finds good as it is."""
+    found, guarded = condition_for(decision.error), decision.guarded
+    if decision.error is None and guarded is not None and guarded.refused_by:
+        return found._replace(message=f"{SUCCESS_MESSAGE} Kept{AT_GUARD}{guarded.refused_by}: {guarded.reason}")
+    return found
 
 
 def retryable(error: BaseException | None) -> bool:

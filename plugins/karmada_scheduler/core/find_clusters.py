@@ -141,7 +141,7 @@ def _with_cached(
         refused_again = {**rejected, **keyed.run_unkeyed_filters(cycle, passing, skipped)[1]}
         feasible = [cluster for cluster in feasible if cluster.name not in refused_again]
         filtered_out |= refused_again
-        names |= refused_again.keys()
+        names = names.union(refused_again)
     diagnosis = Diagnosis(_replaced(results.refused, names, filtered_out))
     # An explanation needs all scores of a plugin together.
     is_cached = inputs.can_use_cached_order(cycle.binding.spec) and not (cycle.kept and keyed.unkeyed_scores)

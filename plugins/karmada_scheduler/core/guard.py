@@ -6,6 +6,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.core.classify import replicas_changed
 from karmada_scheduler.core.decision import Decision, Guarded
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, PluginError
 from karmada_scheduler.framework.guard_point import GuardAnswer, GuardContext, Proposal
@@ -90,13 +92,13 @@ def _refused(decision: Decision, context: GuardContext, answer: GuardAnswer) -> 
     """
     binding, result = context.binding, answer.result
     kept = tuple(target for target in binding.spec.clusters if target.name not in context.gone)
-    error: KeptError | HeldError
+    error: KeptError | HeldError | None = None
     if context.error is not None:
         if not kept:
             return decision  # nothing is left that could be kept
         reason = f"{result.message}; stays on {targets_text(kept)}"
         error = KeptError(context.error, result.plugin, reason, retry_after=result.retry_after)
-    else:
+    elif not (answer.stays and context.proposal is None and _is_complete(context, kept)):
         line = (binding.spec.responsible_scheduler, result.plugin, answer.line) if answer.line else None
         error = HeldError(result.plugin, result.message, retry_after=result.retry_after, line=line)
     changes = kept != binding.spec.clusters
@@ -115,6 +117,13 @@ def _refused(decision: Decision, context: GuardContext, answer: GuardAnswer) -> 
             annotations=dict(answer.annotations),
         ),
     )
+
+
+def _is_complete(context: GuardContext, kept: tuple[TargetCluster, ...]) -> bool:
+    """Return whether a binding keeps all of its clusters, and they have its replicas."""
+    binding = context.binding
+    is_whole = bool(kept) and kept == binding.spec.clusters
+    return is_whole and not replicas_changed(binding, context.cycle.placement, FeatureGates())
 
 
 def targets_text(targets: tuple[TargetCluster, ...]) -> str:

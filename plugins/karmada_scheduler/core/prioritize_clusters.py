@@ -135,7 +135,7 @@ async def candidates_of(
         if order is not None:
             found = (order.find(name) for name in changed - names)
             overrides += [each for each in found if each is not None]
-            names |= changed
+            names = names.union(changed)
         overrides = [estimated(each, estimates) for each in overrides]
         if cycle.kept is not None:
             cycle.kept.estimates = estimates

@@ -9,7 +9,7 @@ from typing import Any
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION, Condition
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.condition import condition_of
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.structs import Struct, asdict, equal_without
@@ -116,7 +116,7 @@ def unchanged(binding: Binding) -> SimulationResult:
 
 def decided(binding: Binding, type_: ScheduleType, decision: Decision) -> SimulationResult:
     """Return the result of a decision."""
-    condition = condition_for(decision.error)
+    condition = condition_of(decision)
     name = decision.affinity_name
     return SimulationResult(
         binding,

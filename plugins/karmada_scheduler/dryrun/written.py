@@ -13,7 +13,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.binding_manifest import read_status, read_tasks
 from karmada_scheduler.api.manifest import Manifest, format_time
 from karmada_scheduler.api.object_fields import camel
-from karmada_scheduler.core.condition import condition_for
+from karmada_scheduler.core.condition import condition_of
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import result_patch, with_targets
 from karmada_scheduler.core.report import Report, status_fields, target_manifests
@@ -44,7 +44,7 @@ def as_written(binding: Binding, decision: Decision, at: datetime) -> Binding:
 def _status(stored: Binding, decision: Decision, at: datetime) -> dict[str, Any]:
     placed = decision.error is None or decision.was_placed
     name = decision.affinity_name if placed else None
-    report = Report(condition_for(decision.error), stored.generation, format_time(at), name, placed=placed)
+    report = Report(condition_of(decision), stored.generation, format_time(at), name, placed=placed)
     fields = status_fields(stored, report, keep_unchanged_time=False)
     read = read_status(fields)
     return {name: getattr(read, name) for name in read.__struct_fields__ if camel(name) in fields}

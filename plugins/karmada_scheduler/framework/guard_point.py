@@ -188,6 +188,9 @@ class GuardAnswer(Struct, frozen=True):
         line: Of a refusal with ``retry_after``: a name for what the decision waits for, such as a budget. Of the decisions
             of a profile with the same line only the first one is repeated after its ``retry_after``, by priority and then
             by the time of the first refusal, and the next one when it was let through. "" for no line.
+        stays: Of a refusal of targets: the placement is good as it is, for example because a move saves too little. The
+            binding counts as scheduled, with the plugin and its reason in the condition, and is decided again at its next
+            event only. No effect if a cluster is gone, or if replicas are missing or too many; then it is a refusal.
         warning: What people should know about a decision that is let through; reported in an Event and by ``explain``.
     """
 
@@ -197,6 +200,7 @@ class GuardAnswer(Struct, frozen=True):
     cancel: Collection[str] = ()
     line: str = ""
     warning: str = ""
+    stays: bool = False
 
 
 @runtime_checkable

@@ -284,5 +284,5 @@ def _counted(reason: str, names: Sequence[str], limits: RecordLimits) -> dict[st
 def _error(decision: Decision, limits: RecordLimits) -> dict[str, str] | None:
     if decision.error is None:
         return None
-    found = condition.condition_for(decision.error)
+    found = condition.condition_of(decision)
     return {"reason": found.reason, "message": found.message[: limits.text]}

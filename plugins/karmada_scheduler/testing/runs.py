@@ -32,6 +32,7 @@ from karmada_scheduler.framework.runtime.circuit_breaker import CircuitBreakers
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.waiting_bindings import timeout_message
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import trace
 from karmada_scheduler.testing.bindings import BindingBuilder
 from karmada_scheduler.testing.clusters import ClusterBuilder
@@ -75,7 +76,7 @@ class Run:
     @property
     def condition(self) -> ConditionSpec:
         """The Scheduled condition as users read it: status, reason, message."""
-        return condition.condition_for(self.error)
+        return condition.condition_of(replace(self.decision, error=self.error))
 
     @property
     def retry_after(self) -> float:

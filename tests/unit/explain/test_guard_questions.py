@@ -9,6 +9,7 @@ from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_scheduler.framework import GuardAnswer, Result
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, FakeHandle, binding, cluster, make
 from karmada_scheduler_plugins.fail_back import FailBack
@@ -128,3 +129,22 @@ def test_a_binding_that_may_return_to_an_earlier_term_names_the_plugin_that_prop
     found = causes_of_binding(Situation(inputs))[0]
     assert found.text.endswith(f"FailBack proposes to return there: {reason}, in 112 s if nothing changes")
     assert found.evidence["dueInSeconds"] == 112.4
+
+
+class Content:
+    """Finds every placement good."""
+
+    name = "Content"
+
+    def guard(self, _context: object, /) -> GuardAnswer:
+        return GuardAnswer(Result.unschedulable("the saving is too small"), stays=True)
+
+
+def test_a_placement_that_is_good_as_it_is_is_no_failure_and_names_the_plugin() -> None:
+    explanation = explained(on_m1().names("m2"), cluster("m1"), cluster("m2"), plugins=[Content])
+    found = next(each for each in explanation.causes if each.code == "KeptAtGuard")
+    assert found.evidence["plugin"] == "Content"
+    assert found.evidence["refused"] == {"m2": 2}
+    assert found.text == "Content finds the placement good as it is: the saving is too small"
+    assert placement(explanation) == {"m1": 2}
+    assert outcome(explanation) not in {NextState.STUCK, NextState.NOT_PLACED}

@@ -431,3 +431,75 @@ def test_the_test_kit_shows_what_guard_plugins_do() -> None:
     assert str(held.error) == "held at Guard by G: not now"
     assert held.binding.spec.target_names == {"m1"}
     assert held.retry_after == 30
+
+
+# --- a placement that is good as it is ---
+
+STAYS = GuardAnswer(Result.unschedulable("the saving is too small", retry_after=30), stays=True)
+
+
+async def test_a_placement_that_is_good_as_it_is_counts_as_scheduled_and_names_the_plugin() -> None:
+    harness = SchedulerHarness(guarding(STAYS))
+    key = harness.put(placement=TO_M2, **ON_M1)
+    await harness.run()
+    assert harness.placed() == ["m1"]
+    kept = "Binding has been scheduled successfully. Kept at Guard by G: the saving is too small"
+    assert harness.condition() == ("Success", kept)
+    status = harness.server.stored["web"]["status"]
+    assert status["conditions"][0]["status"] == "True"
+    assert status["schedulerObservedGeneration"] == harness.server.stored["web"]["metadata"]["generation"]
+    assert [reason for reason, _ in harness.events] == ["PlacementKept"]
+    assert spec_patches(harness) == []
+    assert not harness.queue.holds(key)
+    written = len(harness.server.requests)
+    harness.queue.add(key)
+    await harness.run()
+    assert len(harness.server.requests) == written  # the same answer costs no write
+
+
+async def test_a_later_move_clears_the_name_of_the_plugin() -> None:
+    answers: list[Any] = [STAYS, SUCCESS]
+    harness = SchedulerHarness(plugin("G", guard=lambda _: answers.pop(0)))
+    key = harness.put(placement=TO_M2, **ON_M1)
+    await harness.run()
+    harness.queue.add(key)
+    await harness.run()
+    assert harness.placed() == ["m2"]
+    assert harness.condition() == ("Success", "Binding has been scheduled successfully.")
+
+
+@pytest.mark.parametrize("on", [{"m1": 1}, {"m1": 3}, {"m1": 1, "gone": 1}])
+def test_a_placement_that_lacks_something_is_not_good_as_it_is(on: dict[str, int]) -> None:
+    run = schedule(
+        binding("web").replicas(2).names("m2").dynamic_weight().on(**on),
+        cluster("m1"),
+        cluster("m2"),
+        plugins=with_in_tree(guarding(STAYS)),
+    )
+    assert run.condition == ("False", "Unschedulable", "held at Guard by G: the saving is too small")
+
+
+async def test_a_placement_that_no_cluster_fits_is_not_good_as_it_is() -> None:
+    harness = SchedulerHarness(guarding(STAYS))
+    harness.put(placement=NOWHERE, **ON_M1)
+    await harness.run()
+    assert harness.condition()[0] == "NoClusterFit"
+    assert harness.placed() == ["m1"]
+
+
+def test_the_kit_and_a_dry_run_have_the_same_condition() -> None:
+    run = schedule(
+        binding("web").replicas(2).names("m2").on(m1=2),
+        cluster("m1"),
+        cluster("m2"),
+        plugins=with_in_tree(guarding(STAYS)),
+    )
+    assert run.placed == {"m1": 2}
+    assert run.condition == (
+        "True",
+        "Success",
+        "Binding has been scheduled successfully. Kept at Guard by G: the saving is too small",
+    )
+    stored = run.binding.status.condition("Scheduled")
+    assert stored is not None
+    assert stored["message"] == run.condition.message

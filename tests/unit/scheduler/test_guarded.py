@@ -15,7 +15,7 @@ from tests.unit.framework.scheduler_harness import SchedulerHarness
 
 ON_M1: dict[str, Any] = {"clusters": [{"name": "m1", "replicas": 2}]}
 NO = Result.unschedulable("not now")
-STATES = ("kept", "held", "leaving", "unreadable", "unstamped")
+STATES = ("kept", "held", "stays", "leaving", "unreadable", "unstamped")
 GRACEFULLY = GuardAnswer(tasks=[EvictionTask("m1")])
 
 
@@ -24,6 +24,8 @@ GRACEFULLY = GuardAnswer(tasks=[EvictionTask("m1")])
     [
         (NO, "m9", "kept", "kept"),
         (NO, "m2", "held", "held"),
+        (GuardAnswer(NO, stays=True), "m2", "stays", "stays"),
+        (GuardAnswer(NO, stays=True), "m9", "kept", "kept"),
         (GRACEFULLY, "m2", "leaving", "graceful"),
     ],
 )

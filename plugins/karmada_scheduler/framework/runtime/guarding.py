@@ -73,7 +73,8 @@ class GuardRunner:
             annotations = {**_annotations(plugin, given), **annotations}
             line, warning = (_text(plugin, each) for each in (given.line, given.warning))
             if not result.is_success:
-                return GuardAnswer(result, annotations=annotations, line=line)
+                stays = given.stays is True
+                return GuardAnswer(result, annotations=annotations, line=line, stays=stays)
             for task in _tasks(plugin, given, context):
                 tasks.setdefault(task.from_cluster, task)
             cancel |= _cancelled(plugin, given, context)
