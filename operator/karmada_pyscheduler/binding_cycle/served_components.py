@@ -37,7 +37,9 @@ class ServedComponents:
     def on_response(self, decision: Decision, stored: Binding) -> None:
         """Note whether the response to a patch with the components of a decision has any."""
         spec = stored.spec
-        if decision.components and spec.clusters and not any(map(spec.stored_components, spec.clusters)):
+        if not decision.components or not self._are_served:
+            return
+        if spec.clusters and not any(map(spec.stored_components, spec.clusters)):
             self._are_served = False
             log.warning(
                 "The control plane does not serve spec.clusters[].components, as before Karmada 1.19: none are written"

@@ -13,8 +13,9 @@ from karmada_pyscheduler.client.connection import Connection
 
 UNKNOWN: Final = "unknown"
 _OLDEST: Final = "1.16"
+_COMPONENTS_SINCE: Final = "1.19"
 FIELDS: Final = (
-    ("1.19", "components", ("spec", "clusters", "components")),
+    (_COMPONENTS_SINCE, "components", ("spec", "clusters", "components")),
     ("1.18", "overflowAffinities", ("spec", "placement", "clusterAffinities", "overflowAffinities")),
     ("1.17", "workloadAffinityGroups", ("spec", "workloadAffinityGroups")),
 )
@@ -66,7 +67,7 @@ def is_older(one: str, other: str) -> bool:
 
 def serves_components(version: str) -> bool:
     """Return whether targets have ``components`` in a known version of bindings."""
-    return not is_older(version, FIELDS[0][0])
+    return not is_older(version, _COMPONENTS_SINCE)
 
 
 def _at(document: object, *keys: str) -> object:

@@ -117,7 +117,11 @@ class DecisionRunner(Struct):
     def _decide(
         self, request: DecisionRequest, budget: Budget, session: ReplicaEstimator | None = None
     ) -> Coroutine[Any, Any, Decision]:
-        binding = with_term(request.binding, request.term) if request.term else request.binding
+        binding = request.binding
+        # By the rules of 1.19 a reschedule begins with the first term anyway, and needs to know the one in use.
+        from_first = self.algorithm.gates.rules.reschedule_from_first and binding.reschedule_triggered
+        if request.term and not from_first:
+            binding = with_term(binding, request.term)
         return self.algorithm.decide(
             binding,
             self.state.clusters.snapshot(),

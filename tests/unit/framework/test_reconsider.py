@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations, _differs
+from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
@@ -50,9 +52,14 @@ class Reconsidered(SchedulerHarness):
     """A scheduler with a binding that is settled on m2, its second term."""
 
     def __init__(
-        self, *plugins: Any, status: dict[str, Any] | None = None, priorities: bool = False, **spec: Any
+        self,
+        *plugins: Any,
+        status: dict[str, Any] | None = None,
+        priorities: bool = False,
+        gates: FeatureGates | None = None,
+        **spec: Any,
     ) -> None:
-        super().__init__(*plugins, priorities=priorities)
+        super().__init__(*plugins, priorities=priorities, feature_gates=gates or FeatureGates())
         self.reconsiderations.start()
         self.settle("web", status, **spec)
 
@@ -656,6 +663,26 @@ async def test_a_decision_begins_with_the_term_that_a_plugin_returns() -> None:
     harness = Reconsidered(proposing(None, start_term=answering("first")))
     await harness.run()
     assert (harness.placed(), harness.term()) == (["m1"], "first")
+
+
+@pytest.mark.parametrize("term", ["", "first"])
+async def test_a_reschedule_of_1_19_removes_nothing_whatever_term_a_plugin_returns(term: str) -> None:
+    """The first term does not fit, and the one in use fails for another reason; the decision is repeated."""
+    harness = Reconsidered(
+        proposing(None, start_term=answering(term)),
+        gates=FeatureGates(rules=RULES["1.19"]),
+        placement={
+            **placement("gone"),
+            "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}],
+        },
+        rescheduleTriggeredAt="2027-01-01T00:00:00Z",
+    )
+    await harness.run()
+    assert (harness.placed(), harness.term(), harness.condition()[0]) == (["m2"], "second", "NoClusterFit")
+    before = len(harness.events)
+    harness.sleep(1000)
+    await harness.run()
+    assert len(harness.events) > before
 
 
 @pytest.mark.parametrize("name", ["", "unknown", "second", None])
