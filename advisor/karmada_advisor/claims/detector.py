@@ -9,6 +9,8 @@ Source: karmada v1.18.2 pkg/detector detector.go, policy.go, compare.go, claim.g
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
@@ -79,26 +81,28 @@ class Detector:
         Raises:
             ManifestError: A policy or a template has a field of the wrong type.
         """
-        before = [(event, self.state.apply(event)) for event in events]
-        for event, old in before:
-            self._take(event, old)
+        for handle in [self._stored(event) for event in events]:
+            handle()
         self._settle()
 
     # -- events ---------------------------------------------------------------------------------
 
-    def _take(self, event: Event, before: ClaimingPolicy | Template | None) -> None:
-        """Do what the handlers of an event do."""
+    def _stored(self, event: Event) -> Callable[[], None]:
+        """Make the change of an event, except that a deleted policy is only marked; return what the handlers do."""
         match event:
             case PolicyWritten():
-                assert before is None or isinstance(before, ClaimingPolicy)
-                self._policy_written(event.key, before)
+                return partial(self._policy_written, event.key, self.state.store_policy(event.policy))
             case PolicyDeleted(key):
-                if (policy := self.state.policies.get(key)) is not None and policy.deleting:
-                    self._release_all(policy)
-                    self.state.delete_policy(key)
+                self.state.mark_deleted(key)
+                return partial(self._policy_deleted, key)
             case TemplateWritten(template):
-                assert before is None or isinstance(before, Template)
-                self._template_written(template.key, before)
+                return partial(self._template_written, template.key, self.state.write_template(template))
+
+    def _policy_deleted(self, key: PolicyKey) -> None:
+        policy = self.state.policies.get(key)
+        if policy is not None and policy.deleting:
+            self._release_all(policy)
+            self.state.delete_policy(key)
 
     def _policy_written(self, key: PolicyKey, before: ClaimingPolicy | None) -> None:
         policy = self.state.policies.get(key)

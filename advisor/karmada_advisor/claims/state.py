@@ -6,7 +6,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.claims.model import Event, PolicyDeleted, PolicyWritten, TemplateWritten
 from karmada_advisor.claims.policy import ClaimingPolicy, highest
 from karmada_advisor.claims.template import Claim, Template, TemplateKey, template_of
 from karmada_scheduler.api.binding_spec import BindingKey
@@ -118,26 +117,8 @@ class DetectorState:
                 return found
         return None
 
-    def apply(self, event: Event) -> ClaimingPolicy | Template | None:
-        """Make the change of an event, except that a deleted policy is only marked; return the policy or template before.
-
-        Raises:
-            ManifestError: A field of a policy has the wrong type.
-        """
-        match event:
-            case PolicyWritten():
-                return self._store_policy(event.policy)
-            case PolicyDeleted(key):
-                policy = self.policies.get(key)
-                if policy is not None:
-                    self.write_policy(replace(policy, deleting=True))
-                return policy
-            case TemplateWritten(template):
-                before = self.templates.get(template.key)
-                self.write_template(template)
-                return before
-
-    def _store_policy(self, policy: ClaimingPolicy) -> ClaimingPolicy | None:
+    def store_policy(self, policy: ClaimingPolicy) -> ClaimingPolicy | None:
+        """Create or edit a policy, as the API server does; return it as it was before."""
         self._created += 1
         if not policy.permanent_id:
             policy = replace(policy, permanent_id=f"{policy.key}#{self._created}")
@@ -146,11 +127,15 @@ class DetectorState:
             policy = replace(policy, permanent_id=before.permanent_id)
         else:
             before = None
-        self.write_policy(policy)
+        self._write_policy(policy)
         return before
 
-    def write_policy(self, policy: ClaimingPolicy) -> None:
-        """Create or replace a policy."""
+    def mark_deleted(self, key: PolicyKey) -> None:
+        """Let a policy be deleted, if there is one; it stays for its handlers."""
+        if (policy := self.policies.get(key)) is not None:
+            self._write_policy(replace(policy, deleting=True))
+
+    def _write_policy(self, policy: ClaimingPolicy) -> None:
         self.policies[policy.key] = policy
         self._by_namespace = None
         self._candidates.clear()
@@ -183,11 +168,12 @@ class DetectorState:
         self.version += 1
         return changed
 
-    def write_template(self, template: Template) -> None:
-        """Create or replace a template; an existing one keeps its claim."""
+    def write_template(self, template: Template) -> Template | None:
+        """Create or replace a template; an existing one, which is returned, keeps its claim."""
         before = self.templates.get(template.key)
         self.templates[template.key] = template if before is None else template.with_claim(before.claim)
         self.version += 1
+        return before
 
     def write_binding(self, binding: DetectedBinding) -> None:
         """Create or replace a binding."""
