@@ -12,7 +12,7 @@ from typing import Final
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.explain.explaining import explaining, why_unclaimed
 from karmada_advisor.explain.model import Cause, Explanation, PolicyRef, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,
@@ -21,11 +21,9 @@ from karmada_advisor.explain.overview import (
     grouped,
     summary_of,
 )
-from karmada_advisor.explain.policies import template_named
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.templates import running_kinds, without_binding
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload
@@ -121,10 +119,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
 
 def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
     """Return a template without a binding by its own kind, and why it has none."""
-    head = template_named(template, template.labels)
-    found = explain_unclaimed(
-        head, fleet.policies or (), source=fleet.source, priority_classes=fleet.priority_classes
-    )
+    _, found = why_unclaimed(fleet, template)
     if fleet.policies is None:
         text = "it has no binding; why is not known, because the policies were not read"
         found = replace(found, state=replace(found.state, text=text), causes=())

@@ -18,6 +18,7 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
@@ -122,6 +123,11 @@ def unclaimed_template(fleet: Fleet) -> tuple[Template, Explanation] | None:
     workload = fleet.unclaimed_template()
     if workload is None:
         return None
+    return why_unclaimed(fleet, workload)
+
+
+def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanation]:
+    """Return a workload without a binding, and why it has none."""
     template = template_named(workload, workload.labels)
     return template, explain_unclaimed(
         template,
