@@ -131,8 +131,8 @@ class PageReader:
             yield self.watcher.state.failure
         fleet = self.watcher.fleet
         contents = fleet.contents()
-        shown = {("Cluster", "", each.name): each.resource_version for each in contents.clusters}
-        shown |= {(*each.key,): each.resource_version for each in contents.bindings}
+        shown = {("Cluster", "", each.name): each.resource_version for each in contents.objects.clusters}
+        shown |= {(*each.key,): each.resource_version for each in contents.objects.bindings}
         stored = {
             (kind, *key): version
             for kind in ("Cluster", *BINDING_KINDS)
@@ -150,7 +150,7 @@ class PageReader:
         if different := sorted(dict(known.items() ^ policies.items())):
             yield f"policies differ from the stored ones: {different[:5]}"
         index = contents.watched
-        made = BindingIndex(fleet.rows(contents.bindings))
+        made = BindingIndex(fleet.rows(contents.objects.bindings))
         if index is None or list(index.rows) != list(made.rows):
             yield "its lists differ from those made of the same objects"
 

@@ -133,7 +133,7 @@ class Answers:
         """Explain a binding."""
         binding = _binding_of(state, key)
         contents = state.contents
-        stored = explain_stored(binding, contents.manifests[key], contents.facts, source=state.source)
+        stored = explain_stored(binding, contents.objects.manifests[key], contents.facts, source=state.source)
         if not state.has_clusters:
             return stored
         with self._session(state) as using:
@@ -198,7 +198,7 @@ class Answers:
 
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
         """Return what has happened to a binding."""
-        manifest = state.contents.manifests.get(key, {})
+        manifest = state.contents.objects.manifests.get(key, {})
         if not with_events or self._connection is None:
             return history_of(manifest, None)
         try:
@@ -254,7 +254,7 @@ def _binding_of(state: PageState, key: BindingKey) -> Binding:
     found = state.contents.index.get(key)
     if found is None:
         raise NoAnswerError(f"{key.display} does not exist any more")
-    if key not in state.contents.manifests:
+    if key not in state.contents.objects.manifests:
         raise BusyError(f"{key.display} has just been created; try again in a moment")
     return found.binding
 
@@ -280,7 +280,7 @@ def summary(
         state_of=lambda key: contents.row(rows[key]).state,
         headline=headline,
         scope="",
-        clusters=len(contents.clusters),
+        clusters=len(contents.objects.clusters),
         provenance=Provenance(
             Tense.RECOMPUTED, state.source, state.read_at.strftime("%Y-%m-%dT%H:%M:%SZ"), rules=scan.rules
         ),

@@ -120,7 +120,7 @@ class Background:
                 log.exception("Cannot find the causes of states")
                 self.causes = CauseScan(problems=(f"the causes of states are not known: {error!r}",))
         is_due = self._losses_of != state.number and time.monotonic() >= self._next_losses
-        if is_due and state.contents.clusters:
+        if is_due and state.contents.objects.clusters:
             self._losses_of = state.number
             await self._report(worker, state)
 
@@ -133,7 +133,7 @@ class Background:
 
             def cause_of(key: BindingKey) -> Cause | None:
                 try:
-                    is_published = key in state.contents.manifests
+                    is_published = key in state.contents.objects.manifests
                     situation = Situation(using.inputs_of(rows[key].binding))
                     return next(iter(causes_of_state(situation)), None) if is_published else None
                 except Exception as error:

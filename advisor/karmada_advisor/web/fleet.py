@@ -167,7 +167,7 @@ def fleet_of(state: PageState) -> FleetOverview:
 @lru_cache(maxsize=4)
 def clusters_of(contents: PageContents) -> tuple[ClusterShown, ...]:
     """Return all clusters, in the order in which they were read."""
-    return tuple(cluster_shown(contents, each) for each in contents.clusters)
+    return tuple(cluster_shown(contents, each) for each in contents.objects.clusters)
 
 
 def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
@@ -184,7 +184,7 @@ def _shown(contents: PageContents, cluster: Cluster) -> ClusterShown:
     resources = tuple(_shares(cluster))
     dominant = max(resources, key=lambda each: each.share, default=None)
     ready = cluster.condition(READY)
-    _, problem, message = cluster_problem(cluster.name, contents.manifests.get(cluster.name, {}))
+    _, problem, message = cluster_problem(cluster.name, contents.objects.manifests.get(cluster.name, {}))
     return ClusterShown(
         name=cluster.name,
         region=cluster.region,

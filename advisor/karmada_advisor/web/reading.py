@@ -109,14 +109,7 @@ class Reader:
             return
         objects = read_fleet(self._source, all_bindings=True)
         policies, _ = taint_policies_of(self._taint_policies, self._source.plane, objects)
-        contents = PageContents(
-            tuple(objects.clusters),
-            tuple(objects.bindings),
-            objects,
-            objects.facts(self._rules.running),
-            objects.manifests,
-            policies,
-        )
+        contents = PageContents(objects, objects.facts(self._rules.running), policies)
         clusters_of(contents)  # so that no request waits for it, nor for the index
         number = 1 if before is None else before.number + 1
         problems = (*objects.problems, *objects.warnings)

@@ -84,14 +84,11 @@ async def _part_of(whole: PageState, scope: Scope, stamp: Hashable, before: _Par
     rows: dict[BindingKey, tuple[IndexedBinding, IndexedBinding]] = {}
     if not scope.has_all_facts:
         known = {} if before is None else before.rows
-        rows = await _indexed(found, known, contents.manifests, facts)
+        rows = await _indexed(found, known, contents.objects.manifests, facts)
         found = [row for _, row in rows.values()]
     part = PageContents(
-        contents.clusters if scope.clusters else (),
-        objects.bindings,
         objects,
         facts,
-        objects.manifests,
         watched=BindingIndex(found),
         rendered_rows=OrderedDict() if before is None else before.state.contents.rendered_rows,
         shown_clusters=contents.shown_clusters if scope.clusters else {},
@@ -121,15 +118,15 @@ async def _indexed(
 
 def _objects(contents: PageContents, scope: Scope, rows: Sequence[IndexedBinding]) -> Fleet:
     """Return what those who decide read of a part. Each field is named here, so a new one is empty."""
-    whole: Fleet = contents.objects
-    keys = [row.key for row in rows if row.key in contents.manifests]
-    names = [cluster.name for cluster in contents.clusters] if scope.clusters else []
+    whole = contents.objects
+    keys = [row.key for row in rows if row.key in whole.manifests]
+    clusters = list(whole.clusters) if scope.clusters else []
     return Fleet(
         SOURCE,
         at=whole.at,
-        clusters=list(contents.clusters) if scope.clusters else [],
-        bindings=[row.binding for row in rows if row.key in contents.manifests],
-        manifests=_part(contents.manifests, (*names, *keys)),
+        clusters=clusters,
+        bindings=[row.binding for row in rows if row.key in whole.manifests],
+        manifests=_part(whole.manifests, (*(cluster.name for cluster in clusters), *keys)),
         policies=_policies(whole.policies, scope) if scope.policies else None,
         coverage=Coverage(refused={RESOURCE_BINDING: scope.unlisted} if scope.unlisted else {}),
         leases=whole.leases if scope.schedulers else None,

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.model import Applied, BindingEntry, BindingState, ClusterStatus, Target
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
@@ -124,9 +125,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     """Clusters and bindings; a reading without a difference keeps them, with all that was computed from them.
 
     Attributes:
-        objects: What the commands read, for those who compute answers.
+        objects: The same as the commands read, for those who compute answers.
         facts: What is stored besides the bindings.
-        manifests: Bindings by key, and clusters by name, as they were read.
         taint_policies: ClusterTaintPolicies; None if they are not known.
         watched: The index that watches update; None for one of these bindings.
         rendered_rows: Rows of lists as HTML, which later contents may have, too; ``Pages.binding_rows`` puts them there.
@@ -134,11 +134,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
             there.
     """
 
-    clusters: Sequence[Cluster]
-    bindings: Sequence[Binding]
-    objects: Any = None
+    objects: Fleet
     facts: Facts = field(default_factory=Facts)
-    manifests: Mapping[Any, Mapping[str, Any]] = field(default_factory=dict)
     taint_policies: Sequence[Mapping[str, Any]] | None = None
     watched: BindingIndex | None = None
     rendered_rows: OrderedDict[tuple[object, ...], str] = field(default_factory=OrderedDict)
@@ -147,7 +144,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
-        return {each.name: each for each in self.clusters}
+        return {each.name: each for each in self.objects.clusters}
 
     @cached_property
     def index(self) -> BindingIndex:
@@ -155,13 +152,13 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         if self.watched is not None:
             return self.watched
         return BindingIndex(
-            indexed(each, self.manifests.get(each.key), self.facts)
-            for each in {each.key: each for each in self.bindings}.values()
+            indexed(each, self.objects.manifests.get(each.key), self.facts)
+            for each in {each.key: each for each in self.objects.bindings}.values()
         )
 
     def row(self, found: IndexedBinding) -> BindingRow:
         """Return what is shown of a binding; made for each page, because it takes more memory than the object."""
-        return row_of(found.binding, self.manifests.get(found.key), self.facts)
+        return row_of(found.binding, self.objects.manifests.get(found.key), self.facts)
 
 
 class PageState(Struct, frozen=True, eq=False):

@@ -255,17 +255,9 @@ class WatchedFleet:
             self._rendered_rows = OrderedDict()
             self._has_old_rows = False
         objects = self._objects(self.bindings)
-        facts = objects.facts(self._surroundings.process)
-        return PageContents(
-            tuple(objects.clusters),
-            objects.bindings,
-            objects,
-            facts,
-            objects.manifests,
-            self._surroundings.taint_policies,
-            self._index,
-            self._rendered_rows,
-        )
+        around = self._surroundings
+        facts = objects.facts(around.process)
+        return PageContents(objects, facts, around.taint_policies, self._index, self._rendered_rows)
 
     @property
     def problems(self) -> Sequence[str]:

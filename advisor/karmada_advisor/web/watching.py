@@ -287,5 +287,5 @@ class Watcher(Lister):
 
 def print_read(state: PageState) -> None:
     """Print how much was read."""
-    clusters, bindings = len(state.contents.clusters), len(state.contents.bindings)
+    clusters, bindings = len(state.contents.objects.clusters), len(state.contents.objects.bindings)
     print_error(f"{counted(clusters, 'cluster')} and {counted(bindings, 'binding')} from {state.source}")

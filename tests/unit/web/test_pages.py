@@ -353,7 +353,7 @@ async def test_names_and_texts_are_shown_as_they_are_and_never_as_markup(tmp_pat
     found.condition(type="Scheduled", status="False", reason=HOSTILE, message=HOSTILE)
     found.annotation("propagationpolicy.karmada.io/name", HOSTILE)
     async with Site(tmp_path, clusters=clusters, bindings=[found]) as site:
-        key = site.reader.state.contents.bindings[0].key
+        key = site.reader.state.contents.objects.bindings[0].key
         from karmada_advisor.web.pages import cluster_path, path_of
 
         paths = ["/", "/bindings", "/decisions", "/bindings?q=" + HOSTILE.replace("&", "%26")]
@@ -673,7 +673,9 @@ async def test_causes_stay_on_the_page_until_those_of_the_next_reading_are_found
 
 async def test_a_binding_that_was_created_since_the_objects_were_published_is_no_problem(site: Site) -> None:
     state = site.answers.state
-    unpublished = replace(state, contents=replace(state.contents, manifests={}))
+    unpublished = replace(
+        state, contents=replace(state.contents, objects=replace(state.contents.objects, manifests={}))
+    )
     await site.answers.background.refresh(site.worker, unpublished)
     assert site.answers.background.causes.problems == ()
     assert set(site.answers.background.causes.found.values()) == {None}

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.process_answers import record_of, state_of
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
@@ -101,7 +102,7 @@ def test_replicas_that_are_applied_and_ready_are_parts_of_what_is_wanted() -> No
 )
 def test_the_state_of_a_cluster_is_the_worst_one(made: ClusterBuilder, state: ClusterState) -> None:
     built = made.build()
-    assert cluster_shown(PageContents([built], []), built).state is state
+    assert cluster_shown(PageContents(Fleet("", clusters=[built])), built).state is state
 
 
 @pytest.mark.parametrize(
@@ -134,20 +135,20 @@ def test_decisions_of_objects_are_those_that_were_scheduled_the_newest_first() -
 def test_the_share_of_a_cluster_is_its_dominant_one() -> None:
     made = cluster("m1").allocatable({"cpu": "10", "memory": "100Gi", "pods": 100})
     made.allocated({"cpu": "2", "memory": "50Gi", "pods": 10}).allocating({"memory": "25Gi"})
-    found = cluster_shown(PageContents([made.build()], []), made.build())
+    found = cluster_shown(PageContents(Fleet("", clusters=[made.build()])), made.build())
     assert (found.share, found.dominant, found.level) == (0.75, "memory", 7)
     assert [each.free for each in found.resources] == ["8", "25Gi", "90"]
 
 
 def test_a_cluster_without_a_summary_has_no_share() -> None:
     made = cluster("m1").without_summary().build()
-    found = cluster_shown(PageContents([made], []), made)
+    found = cluster_shown(PageContents(Fleet("", clusters=[made])), made)
     assert (found.share, found.level) == (None, -1)
 
 
 def test_clusters_count_what_is_on_them_and_are_sorted() -> None:
     made = [cluster("m1").build(), cluster("m2").build()]
-    contents = PageContents(made, [binding("a").replicas(5).on(m2=5).build()])
+    contents = PageContents(Fleet("", clusters=made, bindings=[binding("a").replicas(5).on(m2=5).build()]))
     rows = clusters_of(contents)
     assert [(each.replicas, each.bindings) for each in rows] == [(0, 0), (5, 1)]
     assert [each.name for each in sorted_clusters(rows, "replicas")] == ["m2", "m1"]
@@ -157,7 +158,7 @@ def test_clusters_count_what_is_on_them_and_are_sorted() -> None:
 def test_rows_are_kept_until_their_binding_changes_and_not_without_bound(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made, contents, shown = _one(), PageContents([], []), Pages()
+    made, contents, shown = _one(), PageContents(Fleet("")), Pages()
     [before] = shown.binding_rows(contents, [_indexed(made)])
     assert shown.binding_rows(contents, [_indexed(made)])[0] is before
     [here] = shown.binding_rows(contents, [_indexed(made)], here="m1")

@@ -99,9 +99,7 @@ def _fleet(*, packed: bool) -> PageState:
         events=[_object("Event", "a", "event")],
     )
     taints = [_object("ClusterTaintPolicy", "", "taints")]
-    contents = PageContents(
-        tuple(objects.clusters), found, objects, objects.facts(), stored, taint_policies=taints
-    )
+    contents = PageContents(objects, objects.facts(), taint_policies=taints)
     return PageState(7, objects.source, datetime(2026, 11, 28, tzinfo=UTC), contents, [_HIDDEN])
 
 
@@ -125,7 +123,7 @@ def _entered(state: PageState) -> set[ObjectName]:
         elif one == _SCHEDULER:
             found.add(("Scheduler", "", _SCHEDULER))
         assert one != _HIDDEN
-    packed = state.contents.manifests
+    packed = state.contents.objects.manifests
     found |= {
         ("Cluster", "", key) if isinstance(key, str) else (key.kind, key.namespace, key.name)
         for key in packed
@@ -239,7 +237,7 @@ def _all_of(whole: PageState) -> set[ObjectName]:
         objects.events,
         contents.taint_policies or (),
     )
-    for one in itertools.chain(*others):
+    for one in itertools.chain(*filter(None, others)):
         found.add((one["kind"], one["metadata"]["namespace"], one["metadata"]["name"]))
     return found
 

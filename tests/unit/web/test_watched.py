@@ -72,7 +72,7 @@ def test_what_a_watch_repeats_changes_nothing() -> None:
     fleet.put(RESOURCE_BINDINGS, _binding("web", 7, uid="2"))
     fleet.remove(RESOURCE_BINDINGS, _binding("web", 5))
     assert fleet.changes == changes
-    assert [each.spec.clusters[0].name for each in fleet.contents().bindings] == ["m2"]
+    assert [each.spec.clusters[0].name for each in fleet.contents().objects.bindings] == ["m2"]
     fleet.remove(RESOURCE_BINDINGS, _binding("web", 8, uid="2"))
     assert _states(fleet) == {}
 
@@ -83,7 +83,7 @@ def test_a_list_counts_whatever_was_known_and_what_it_lacks_is_gone() -> None:
     restored = _binding("web", 1, on="m2")
     fleet.put(RESOURCE_BINDINGS, restored, is_listed=True)
     fleet.keep_only(RESOURCE_BINDINGS, {id_of(RESOURCE_BINDINGS, restored)})
-    assert [each.resource_version for each in fleet.contents().bindings] == ["1"]
+    assert [each.resource_version for each in fleet.contents().objects.bindings] == ["1"]
     assert [row.name for row in fleet.contents().index.rows] == ["web-deployment"]
 
 
@@ -101,9 +101,9 @@ def test_an_object_that_cannot_be_read_is_a_problem_until_it_can() -> None:
 def test_a_snapshot_keeps_the_manifests_of_its_moment() -> None:
     fleet = _fleet()
     contents = fleet.contents()
-    [key] = [each.key for each in contents.bindings]
+    [key] = [each.key for each in contents.objects.bindings]
     fleet.put(RESOURCE_BINDINGS, _binding("web", 9, on="m2"))
-    assert contents.manifests[key]["metadata"]["resourceVersion"] == "2"
+    assert contents.objects.manifests[key]["metadata"]["resourceVersion"] == "2"
     assert contents.index.get(key) is fleet.contents().index.get(key)
 
 

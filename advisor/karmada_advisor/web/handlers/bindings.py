@@ -120,7 +120,7 @@ class BindingHandlers(HandlerGroup):
         namespace = request.path.get("namespace", "")
         state = await self._responder.state(request, namespace)
         key = self._key_of(state, request)
-        if key not in state.contents.manifests:  # it is new
+        if key not in state.contents.objects.manifests:  # it is new
             await self._answers.reader.refresh()
             state = await self._responder.state(request, namespace)
         return state, key
