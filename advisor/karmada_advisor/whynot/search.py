@@ -15,7 +15,7 @@ from karmada_advisor.whynot.objects import NO_EDITS, Edits, ObjectSet, Scheduled
 from karmada_advisor.whynot.vocabulary import leaving, proposals
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.framework.edits import Edit, Harm, Side
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 _PATIENCE: Final = (4, 60)
 """Decisions without a further answer after which the search ends, once there is one: few in large fleets."""
@@ -58,53 +58,49 @@ class _Node(Struct, frozen=True):
     signature: tuple[object, ...]
 
 
-class Search:
-    """One search."""
+class Search(Struct, dict=True):
+    """One search.
 
-    def __init__(
-        self,
-        objects: ObjectSet,
-        goal: goals.Goal,
-        bounds: found_edits.SearchBounds = found_edits.DEFAULT_BOUNDS,
-        *,
-        may_use: Callable[[Edit], bool] = lambda _: True,
-    ) -> None:
-        """Prepare a search.
+    Attributes:
+        objects: All objects.
+        goal: What to reach.
+        bounds: Where to end.
+        may_use: Whether an edit may be part of an answer.
+    """
 
-        Args:
-            objects: All objects.
-            goal: What to reach.
-            bounds: Where to end.
-            may_use: Whether an edit may be part of an answer.
-        """
-        self._objects, self._goal, self._bounds, self._may_use = objects, goal, bounds, may_use
-        self._end = time.monotonic() + bounds.seconds
-        self._queue: list[tuple[float, int, Edits, tuple[object, ...]]] = []
-        self._nodes: list[tuple[float, int, _Node]] = []
-        self._best: dict[Edits, float] = {}
-        self._tried: set[Edits] = set()
-        self._found = found_edits.FoundEdits()
-        self._blocked: list[frozenset[object]] = []
-        self._delayed: set[Edits] = set()
-        self._sides: set[frozenset[Side]] = set()
-        self._kinds: set[tuple[str, ...]] = set()
-        self._last_answer = 0
-        self._has_dead_ends = False
+    objects: ObjectSet
+    goal: goals.Goal
+    bounds: found_edits.SearchBounds = found_edits.DEFAULT_BOUNDS
+    may_use: Callable[[Edit], bool] = lambda _: True
+    _queue: list[tuple[float, int, Edits, tuple[object, ...]]] = field(default_factory=list)
+    _nodes: list[tuple[float, int, _Node]] = field(default_factory=list)
+    _best: dict[Edits, float] = field(default_factory=dict)
+    _tried: set[Edits] = field(default_factory=set)
+    _found: found_edits.FoundEdits = field(default_factory=found_edits.FoundEdits)
+    _blocked: list[frozenset[object]] = field(default_factory=list)
+    _delayed: set[Edits] = field(default_factory=set)
+    _sides: set[frozenset[Side]] = field(default_factory=set)
+    _kinds: set[tuple[str, ...]] = field(default_factory=set)
+    _last_answer: int = 0
+    _has_dead_ends: bool = False
+    _number: int = 0
+
+    def __post_init__(self) -> None:
+        self._end = time.monotonic() + self.bounds.seconds
         least_patience, most_patience = _PATIENCE
-        size = max(1, len(objects.snapshot))
+        size = max(1, len(self.objects.snapshot))
         self._patience = min(most_patience, max(least_patience, _PATIENT_CLUSTERS // size))
-        self._number = 0
 
     def run(self) -> found_edits.FoundEdits:
         """Search until there are enough answers, or a bound is reached."""
-        root = self._objects.outcome(NO_EDITS)
+        root = self.objects.outcome(NO_EDITS)
         assert root is not None  # the objects were read before
         self._add(root, ())
         while not self._is_enough():
             self._propose()
             if not self._queue:
                 break
-            if self._found.runs >= self._bounds.max_runs or not self._has_time():
+            if self._found.runs >= self.bounds.max_runs or not self._has_time():
                 self._found.ended_by = "maxRuns" if self._has_time() else "timeout"
                 break
             priority, number, edits, before = heapq.heappop(self._queue)
@@ -121,9 +117,9 @@ class Search:
         self._found.complete = not left and not self._nodes and not self._has_dead_ends
         self._found.all_singles = all(len(edits) > 1 for edits in left)
         answers = self._found.answers
-        if isinstance(self._goal, goals.IsPlaced | goals.IsDecided | goals.RunsAll):
+        if isinstance(self.goal, goals.IsPlaced | goals.IsDecided | goals.RunsAll):
             answers = found_edits.simplest(answers)
-        self._found.answers = found_edits.best(answers, self._bounds.answers)
+        self._found.answers = found_edits.best(answers, self.bounds.answers)
         return self._found
 
     def _delay(self, edits: Edits) -> float:
@@ -134,7 +130,7 @@ class Search:
     def _is_enough(self) -> bool:
         """Return whether to end: harmful answers do not count, a better one may still come."""
         harmless = sum(1 for each in self._found.answers if each.harm is Harm.NONE)
-        if harmless >= self._bounds.answers:
+        if harmless >= self.bounds.answers:
             return True
         return harmless > 0 and self._found.runs - self._last_answer >= self._patience
 
@@ -145,11 +141,11 @@ class Search:
     def _try(self, edits: Edits, before: tuple[object, ...]) -> None:
         self._found.runs += 1
         self._tried.add(edits)
-        outcome = self._objects.outcome(edits)
+        outcome = self.objects.outcome(edits)
         if outcome is None:
             return
-        if self._goal.holds(outcome):
-            answer = found_edits.irreducible(edits, self._objects, self._goal, self._has_time)
+        if self.goal.holds(outcome):
+            answer = found_edits.irreducible(edits, self.objects, self.goal, self._has_time)
             keys = found_edits.keys_of(edits if answer is None else answer.edits)
             if answer is not None and keys not in self._blocked:
                 self._found.answers.append(answer)
@@ -160,7 +156,7 @@ class Search:
             return
         if len(edits) == 1:
             self._found.ineffective.append((next(iter(edits)), outcome))
-        if len(edits) < self._bounds.max_depth:
+        if len(edits) < self.bounds.max_depth:
             self._add(outcome, before)
 
     def _add(self, outcome: ScheduledObjects, before: tuple[object, ...]) -> None:
@@ -188,8 +184,8 @@ class Search:
 
     def _expand(self, node: _Node) -> None:
         """Queue the edits that may cure what blocks the clusters of the goal."""
-        offered = leaving if isinstance(self._goal, goals.OffCluster) else proposals
-        context = partial(Context.of, self._objects, is_wanted=isinstance(self._goal, goals.OnCluster))
+        offered = leaving if isinstance(self.goal, goals.OffCluster) else proposals
+        context = partial(Context.of, self.objects, is_wanted=isinstance(self.goal, goals.OnCluster))
         found = [
             (source, blocker, list(offered(context(source, blocker, name))))
             for source, name, blocker in node.sources
@@ -205,8 +201,8 @@ class Search:
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
         if (
             change in edits
-            or not self._may_use(change)
-            or (change.side is Side.POLICY and self._objects.is_managed)
+            or not self.may_use(change)
+            or (change.side is Side.POLICY and self.objects.is_managed)
             or not all(compatible(each, change) for each in edits)
         ):
             return
@@ -224,12 +220,12 @@ class Search:
             yield outcome, name, blocker
             if blocker.code == "NothingAsks":
                 # Edits of the placement make the scheduler decide; what they must cure shows a decision without them.
-                forced = self._objects.forced(outcome.edits)
+                forced = self.objects.forced(outcome.edits)
                 if forced is not None:
                     yield forced, name, goals.blocker_of(forced, name)
 
     def _clusters(self, outcome: ScheduledObjects) -> Sequence[str]:
-        match self._goal:
+        match self.goal:
             case goals.OnCluster(cluster) | goals.OffCluster(cluster):
                 return [cluster]
             case goals.IsPlaced(without):
