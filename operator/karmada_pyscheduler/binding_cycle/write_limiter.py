@@ -3,7 +3,7 @@
 Upstream sends a fixed number of requests per second, 40 by default. Here the number of writes under way follows their
 latency, as the window of a network sender does. ``--kube-api-qps`` is an additional limit. Results have priority over
 statuses; Events and the Lease are not limited here. docs/decisions/0011-write-limiter.md and
-0015-results-before-statuses.md have the reasons and the measurements.
+0015-results-before-statuses.md have the reasons.
 """
 
 from __future__ import annotations

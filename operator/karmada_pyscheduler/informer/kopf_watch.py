@@ -9,7 +9,7 @@ annotation, no status. Around kopf:
 - ``KopfWatch.run`` starts kopf again whenever it ends.
 
 kopf's own runner cancels every task of the event loop at exit, so its root tasks are run here instead.
-docs/decisions/0045-one-seam-to-kopf.md has the measurements behind this.
+docs/decisions/0045-one-seam-to-kopf.md has the reasons.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 kopf's own lists and watches, and gives each object a queue and a task, one of which starts in two to three iterations of
 the event loop. Ours takes the events of a ``Reflector`` and hands them to kopf's processor one after the other. kopf has
-no setting for that: docs/decisions/0045-one-seam-to-kopf.md has the reasons, and what was measured.
+no setting for that: docs/decisions/0045-one-seam-to-kopf.md has the reasons.
 
 The settings that kopf passes tell which operator it is: those of ours are ``WatchSettings``, which switch off everything
 but handlers. Any other kopf operator of the process has kopf's own watcher.
