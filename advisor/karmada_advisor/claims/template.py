@@ -120,13 +120,9 @@ def read_claim(metadata: Manifest) -> Claim:
     """
     labels = read_text_map(metadata, "labels", "metadata")
     annotations = read_text_map(metadata, "annotations", "metadata")
-    return Claim(
-        labels.get(POLICY_ID_LABEL, ""),
-        annotations.get(POLICY_NAMESPACE_ANNOTATION, ""),
-        annotations.get(POLICY_NAME_ANNOTATION, ""),
-        labels.get(CLUSTER_POLICY_ID_LABEL, ""),
-        annotations.get(CLUSTER_POLICY_ANNOTATION, ""),
-    )
+    own, of_cluster = (labels.get(name, "") for name in CLAIM_LABELS)
+    namespace, name, cluster_name = (annotations.get(each, "") for each in CLAIM_ANNOTATIONS)
+    return Claim(own, namespace, name, of_cluster, cluster_name)
 
 
 class TemplateKey(NamedTuple):
