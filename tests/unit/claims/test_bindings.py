@@ -15,6 +15,7 @@ from karmada_advisor.claims.model import (
 from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
 from karmada_advisor.claims.template import read_template, template_of
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.manifest import ManifestError
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,
@@ -95,6 +96,17 @@ def test_a_placement_gets_the_defaults_of_crd_and_webhook() -> None:
             "weightPreference": {},
         },
     }
+
+
+def test_a_weight_that_is_null_is_0_and_a_field_of_another_type_is_an_error() -> None:
+    weights = {"staticWeightList": [{"weight": None}]}
+    placement = {"replicaScheduling": {"weightPreference": weights}}
+    spec = spec_of(Cluster(), policy("own", placement=placement), deployment())
+    [found] = spec["placement"]["replicaScheduling"]["weightPreference"]["staticWeightList"]
+    assert found == {"targetCluster": {}, "weight": 0}
+
+    with pytest.raises(ManifestError, match=r"spec\.failover\.cluster\.purgeMode: expected a string"):
+        Cluster().apply(policy("own", failover={"cluster": {"purgeMode": 5}}))
 
 
 def test_the_scheduling_suspension_of_others_stays() -> None:
