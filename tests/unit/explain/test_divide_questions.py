@@ -318,6 +318,9 @@ def test_static_weights_that_match_no_selected_cluster_count_as_equal() -> None:
     explanation = explained(asked, cluster("m1"), cluster("m2"))
 
     assert placement(explanation) == {"m1": 2, "m2": 2}
+    assert explanation.warnings == tuple(
+        f"a static weight is for {name}: no such cluster exists" for name in ("m8", "m9")
+    )
     [found] = [each for each in explanation.causes if each.code == "WeightMissing"]
     assert (
         found.text == "no rule of the static weights selects a selected cluster, so all have the same weight"
