@@ -32,9 +32,7 @@ def warnings_of(situation: Situation) -> Iterator[str]:
             end = f". Nearest: {near}." if near else "."
             yield f"clusterNames contains {name}, which does not exist{end}"
     placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
-    strategy = placement.replica_scheduling if placement is not None else None
-    preference = strategy.weight_preference if strategy is not None else None
-    for rule in preference.static_weight_list if preference is not None else ():
+    for rule in placement.static_weights if placement is not None else ():
         if absent := [name for name in rule.target_cluster.cluster_names if snapshot.get(name) is None]:
             yield f"a static weight is for {', '.join(absent)}: no such cluster exists"
     state = situation.stored

@@ -261,6 +261,12 @@ class Placement(Struct, frozen=True, dict=True, weakref=True):
         strategy = self.replica_scheduling
         return strategy is None or strategy.replica_scheduling_type == DUPLICATED
 
+    @property
+    def static_weights(self) -> tuple[StaticClusterWeight, ...]:
+        """The static weights that count: none next to a dynamic weight, or without a division by weights."""
+        preference = None if self.replica_scheduling is None else self.replica_scheduling.weight_preference
+        return () if preference is None or preference.dynamic_weight else preference.static_weight_list
+
     def affinity_term(self, name: str) -> ClusterAffinityTerm | None:
         """Return the first affinity term with a name, None without one."""
         return next((term for term in self.cluster_affinities if term.affinity_name == name), None)

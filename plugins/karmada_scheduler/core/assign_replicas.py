@@ -137,12 +137,9 @@ def _assign(
 
 def static_weights(placement: Placement, candidates: Sequence[Candidate]) -> dict[str, int]:
     """Return the weights of the clusters that a rule names; of several rules for a cluster the largest counts."""
-    strategy = placement.replica_scheduling
-    preference = strategy.weight_preference if strategy is not None else None
-    rules = preference.static_weight_list if preference is not None else ()
     named: dict[str, int] = {}
     selecting: list[StaticClusterWeight] = []
-    for rule in rules:
+    for rule in placement.static_weights:
         if rule.target_cluster.only_names:
             # Mostly there is a rule per cluster, so rules by name are not matched with every cluster.
             for name in rule.target_cluster.cluster_names:

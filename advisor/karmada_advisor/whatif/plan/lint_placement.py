@@ -189,11 +189,10 @@ def _near_taint(
 def _lint_weights(name: str, placement: Manifest, known: FleetValues) -> Iterator[PlanWarning]:
     """Yield static weights of clusters that the affinity leaves out, and clusters that it selects without a weight."""
     read = Placement.from_manifest(placement)
-    preference = None if read.replica_scheduling is None else read.replica_scheduling.weight_preference
     if read.spread_constraints and ignores_spread(read):
         text = "the weights of replicaScheduling switch spread constraints off: every cluster of the affinity is used"
         yield PlanWarning("SpreadIgnored", name, "spec.placement.spreadConstraints", text)
-    weights = () if preference is None or preference.dynamic_weight else preference.static_weight_list
+    weights = read.static_weights
     if not weights:
         return
     terms = [term.affinity for term in read.cluster_affinities]
