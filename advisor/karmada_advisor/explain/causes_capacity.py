@@ -207,21 +207,12 @@ def over_quota(situation: Situation) -> Iterator[Cause]:
     if situation.over_quota is None:
         return
     excess, text = situation.over_quota
-    amounts = (quantity_text(excess.resource, each) for each in (excess.wanted, excess.limit, excess.used))
-    evidence = {
-        "quota": str(excess.quota),
-        "resource": excess.resource,
-        **dict(zip(_AMOUNTS, amounts, strict=True)),
-    }
-    yield Cause(
-        "QuotaLimits",
-        Stage.CAPACITY,
-        evidence,
-        "; ".join(filter(None, (text, not_sure(situation.inputs.quotas or {})))),
-    )
+    name, unsure = excess.resource, not_sure(situation.inputs.quotas or {})
+    evidence = {"quota": str(excess.quota), "resource": name, "wanted": quantity_text(name, excess.wanted)}
+    evidence |= {"limit": quantity_text(name, excess.limit), "used": quantity_text(name, excess.used)}
+    yield Cause("QuotaLimits", Stage.CAPACITY, evidence, f"{text}; {unsure}" if unsure else text)
 
 
-_AMOUNTS: Final = ("wanted", "limit", "used")
 _PODS: Final = "pods"
 
 
