@@ -261,6 +261,10 @@ bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bin
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)
 
+.PHONY: bench-plugins
+bench-plugins: install ## CPU time per decision with one own plugin, by extension point (ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.plugin_costs $(ARGS)
+
 .PHONY: bench-adviser
 bench-adviser: binaries ## time and memory of explain (next to kubectl as well), why-not, plan, survive, test and the page at 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.commands $(ARGS)

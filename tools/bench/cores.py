@@ -109,10 +109,10 @@ class OwnRule:
 class Ours:
     """The core as ``Scheduler`` runs it: its cache, plugins with metrics and timeouts, the general estimator."""
 
-    def __init__(self, clusters: Sequence[Manifest], *, own_rule: bool = False) -> None:
-        """Fill the cache with a fleet."""
+    def __init__(self, clusters: Sequence[Manifest], profile: Framework | None = None) -> None:
+        """Fill the cache with a fleet; without a profile, decide with the in-tree plugins."""
         self._gates = FeatureGates({})
-        self._plugins = framework(*[OwnRule] if own_rule else [], gates=self._gates).plugins
+        self._plugins = (profile or framework(gates=self._gates)).plugins
         self._observer = Metrics().plugins
         self._alarm = SigalrmTimeout(DEFAULT_PLUGIN_SECONDS)
         self._clusters = ClusterCache()

@@ -22,7 +22,8 @@ from pathlib import Path
 from typing import Final
 
 from karmada_advisor.views.text import table
-from tools.bench.cores import Batch, Bill, Go, Ours
+from karmada_scheduler.testing import framework
+from tools.bench.cores import Batch, Bill, Go, Ours, OwnRule
 from tools.bench.fleet import PLACEMENTS, Bindings, Fleet
 from tools.oracle import program
 
@@ -119,9 +120,9 @@ class Bench:
         self._fleet = fleet
         self._go = go
         self._options = options
-        self._own_rule = own_rule
         self._go.load(list(fleet.clusters.values()), own_rule=own_rule)
-        self._ours = Ours(list(fleet.clusters.values()), own_rule=own_rule)
+        self._profile = framework(OwnRule) if own_rule else None
+        self._ours = Ours(list(fleet.clusters.values()), self._profile)
 
     def close(self) -> None:
         """Release the process-wide timeout."""
@@ -153,7 +154,7 @@ class Bench:
         batch = Batch([bindings.draw()])
         go = self._go.run(Batch([*batch.bindings] * 50), seconds=seconds)
         self._ours.close()
-        self._ours = Ours(list(self._fleet.clusters.values()), own_rule=self._own_rule)
+        self._ours = Ours(list(self._fleet.clusters.values()), self._profile)
         return Bill(go.cpu, go.wall, go.results), self._ours.run(batch)
 
 

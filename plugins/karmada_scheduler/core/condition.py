@@ -42,7 +42,9 @@ def condition_of(decision: Decision) -> ConditionSpec:
     """Return the condition for a decision: that for its error, or for a placement that a Guard plugin finds good as it is."""
     found, guarded = condition_for(decision.error), decision.guarded
     if decision.error is None and guarded is not None and guarded.refused_by:
-        return found._replace(message=f"{SUCCESS_MESSAGE} Kept{AT_GUARD}{guarded.refused_by}: {guarded.reason}")
+        return found._replace(
+            message=f"{SUCCESS_MESSAGE} Kept{AT_GUARD}{guarded.refused_by}: {guarded.reason}"
+        )
     return found
 
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tools.bench.cores import Batch, Bill, Go, Ours
+from karmada_scheduler.testing import framework
+from tools.bench.cores import Batch, Bill, Go, Ours, OwnRule
 from tools.bench.decisions import MIXED, Row, Scenario, markdown, scenarios
 from tools.bench.fleet import PLACEMENTS, SHAPES, Bindings, Fleet
 from tools.oracle import program
@@ -133,7 +134,7 @@ def test_both_cores_decide_alike_with_a_rule_of_ones_own() -> None:
         results = []
         for own_rule in (False, True):
             go.load(clusters, own_rule=own_rule)
-            ours = Ours(clusters, own_rule=own_rule)
+            ours = Ours(clusters, framework(OwnRule) if own_rule else None)
             results.append(list(ours.run(batch).results))
             ours.close()
             assert list(go.run(batch, seconds=0).results) == results[-1]
