@@ -26,12 +26,13 @@ def test_gates_plugins_and_files_change_the_hash(tmp_path: Path) -> None:
         _hash(),
         _hash("--feature-gates=PriorityBasedScheduling=true"),
         _hash("--decisions-of=1.17"),
+        _hash("--decisions-of=1.19"),
         _hash("--enable-empty-workload-propagation"),
         _hash(select=("*", "-TaintToleration")),
         with_file,
         _hash(f"--config={config}"),
     }
-    assert len(hashes) == 7
+    assert len(hashes) == 8
 
 
 def test_a_replaced_plugin_file_changes_the_hash(tmp_path: Path) -> None:

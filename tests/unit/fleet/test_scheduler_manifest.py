@@ -66,17 +66,19 @@ def test_in_a_plan_it_is_the_scheduler_as_it_is(manifest: Path) -> None:
     assert (change["object"], change["text"]) == ("feature gate SchedulingOvercommitProtection", "on -> off")
 
 
-def test_the_image_of_1_17_says_whose_decisions_are_made(manifest: Path) -> None:
-    write(manifest, version="v1.17.1")
+@pytest.mark.parametrize("version", ["1.17", "1.19"])
+def test_the_image_says_whose_decisions_are_made(manifest: Path, version: str) -> None:
+    write(manifest, version=f"v{version}.1")
     explained = run(
         "explain", "shop/checkout-deployment", *FILES, f"--scheduler-manifest={manifest}", "--width=300"
     )
-    [change] = run(
+    [*_, change] = run(
         "plan", *FILES, f"--scheduler-manifest={manifest}", "--decisions-of=1.18", "-o", "json"
     ).fields["changes"]
 
-    assert "--decisions-of=1.17" in explained.out
-    assert (change["object"], change["text"]) == ("--decisions-of", "1.17 -> 1.18")
+    assert f"--decisions-of={version}" in explained.out
+    assert "feature-gates" not in explained.out
+    assert (change["object"], change["text"]) == ("--decisions-of", f"{version} -> 1.18")
 
 
 def test_the_flag_of_our_scheduler_counts_and_not_its_version(manifest: Path) -> None:

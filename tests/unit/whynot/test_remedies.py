@@ -8,6 +8,7 @@ import pytest
 
 from karmada_scheduler.api.well_known import MANAGED_BY_LABEL
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
+from tests.unit.core.test_decisions_of_1_19 import BACKUP, ROOMY, TAINTED, in_backup
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.whynot.asking import ask
 
@@ -30,6 +31,23 @@ def test_a_new_cluster_is_used_after_a_rebalance() -> None:
     assert found.primary == "NothingAsks"
     assert found.result("reschedule") == {"m1": 2, "m2": 2, "m3": 2}
     assert found.sides[0] == ["trigger"]
+
+
+@pytest.mark.parametrize("decisions_of", ["1.18", "1.19"])
+def test_a_binding_returns_to_its_first_term_by_a_workload_rebalancer_since_1_19(decisions_of: str) -> None:
+    flags = (f"--decisions-of={decisions_of}",)
+    found = ask(in_backup(is_requested=False), ROOMY, BACKUP, cluster="p", flags=flags)
+
+    offered = ["reschedule"] in found.ops
+    assert offered is (decisions_of == "1.19")
+    if offered:
+        assert found.result("reschedule") == {"p": 6}
+
+
+def test_a_workload_rebalancer_that_would_remove_the_workload_is_not_offered() -> None:
+    asked = in_backup(is_requested=False).spread("cluster", 2, 3).applied()
+    found = ask(asked, TAINTED, BACKUP, cluster="p", flags=("--decisions-of=1.19",))
+    assert ["reschedule"] not in found.ops
 
 
 def test_an_uncordoned_cluster_is_used_after_a_rebalance() -> None:
