@@ -1,8 +1,15 @@
 """A control plane that is newer than this scheduler: unknown fields survive writes."""
 
-from pathlib import Path
+from __future__ import annotations
 
-from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, wait_for
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.bindings_documents import OF_1_18, OF_1_19, document
+from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster, start_scheduler, wait_for
 
 COMPONENTS = [{"name": "jobmanager", "replicas": 1}, {"name": "taskmanager", "replicas": 2}]
 
@@ -48,3 +55,31 @@ def test_fields_of_a_newer_karmada_survive_a_placement_that_changes(tmp_path: Pa
     [*others, scheduled] = stored["status"]["conditions"]
     assert (others, scheduled["type"], scheduled["status"]) == ([applied, newer], "Scheduled", "True")
     assert stored["status"]["notes"] == {"by": "1.19"}
+
+
+@pytest.mark.parametrize(("spec", "components"), [(OF_1_18, None), (OF_1_19, COMPONENTS)])
+def test_components_are_written_by_the_rules_of_1_19_where_they_are_served(
+    tmp_path: Path, spec: dict[str, Any], components: list[dict[str, Any]] | None
+) -> None:
+    url = "/openapi/v3/apis/work.karmada.io/v1alpha2"
+    listed = {"paths": {url.removeprefix("/openapi/v3/"): {"serverRelativeURL": f"{url}?hash=1"}}}
+    job = binding("job", replicas=0)
+    job["spec"]["components"] = COMPONENTS
+    job["spec"]["placement"] = {
+        "clusterAffinity": {"clusterNames": ["m1"]},
+        "replicaScheduling": {"replicaSchedulingType": "Duplicated"},
+        "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 1, "maxGroups": 1}],
+    }
+    flags = ("--decisions-of=1.19", "--feature-gates=MultiplePodTemplatesScheduling=true")
+    with FakeApiServer() as server:
+        for path, body in (("/openapi/v3$", listed), (url, document(spec))):
+            server.fault(path=path, answer=Answer(body=json.dumps(body).encode()))
+        server.put(cluster("m1"))
+        with start_scheduler(server, tmp_path, *flags) as scheduler:
+            wait_for(lambda: "serves the bindings of" in scheduler.log, "the schema", scheduler)
+            server.put(job)
+            wait_for(lambda: server.condition("job"), "the status", scheduler)
+            stored = server.get("ResourceBinding", "job")
+    assert stored is not None
+    (target,) = stored["spec"]["clusters"]
+    assert (target["name"], target.get("components")) == ("m1", components)
