@@ -68,7 +68,7 @@ class Fleet(Struct):
         priority_classes: The names of the PriorityClasses; None if they were not read: the wanted workload has a binding, or no
             policy that claims it names one; or files have none.
         coverage: Of which kinds all objects were read, and which could not be read.
-        unreadable: Of the bindings that cannot be read, the lines of ``problems``.
+        unreadable: Why bindings cannot be read; there are lines of ``problems`` about them, too.
         leases: Of Karmada's system namespace; None if they were not read.
         no_leases: Why they could not be read; "" if they were, or nobody has asked.
         seen: The schedulers without a Lease that have left something.
@@ -190,6 +190,8 @@ class Fleet(Struct):
                         f"{self.asked.name} has no binding: {key.display} is of {kind}.{group}"
                     )
                 return by_key[key]
+            if key in self.unreadable:
+                raise NoAnswerError(f"{key.display} cannot be read: {self.unreadable[key]}")
         raise NoAnswerError(does_not_exist(keys[0], by_key))
 
     def locate(self, asked: NamedBinding) -> None:

@@ -11,9 +11,10 @@ from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload, of_
 from karmada_advisor.fleet.fleet import Fleet, NamesPriorityClass, no_priority_class, parsed
 from karmada_advisor.fleet.named_binding import named_binding
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE, ControlPlane, FleetSource
-from karmada_advisor.state.stored import Manifest, value_at
-from karmada_scheduler.api.binding import KINDS
+from karmada_advisor.state.stored import Manifest, binding_key, value_at
+from karmada_scheduler.api.binding import KINDS, Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.objects import ReadWorkloads
@@ -122,7 +123,15 @@ def _from_files(source: FleetSource) -> Fleet:
         return found.objects
 
     fleet.add_clusters(objects(source.clusters, as_cluster, CLUSTER))
-    fleet.add_bindings(objects(source.bindings, as_binding, *KINDS))
+
+    def readable(manifest: Manifest) -> Binding:
+        try:
+            return as_binding(manifest)
+        except ManifestError as problem:
+            fleet.unreadable[binding_key(manifest)] = str(problem)
+            raise
+
+    fleet.add_bindings(objects(source.bindings, readable, *KINDS))
     if source.policies:
         found = objects(source.policies, lambda manifest: of_kind(manifest, ID_LABELS), *ID_LABELS)
         fleet.policies = [policy for policy, _ in found]

@@ -66,6 +66,8 @@ def _head(explanation: Explanation, style: Style) -> Iterator[TextBlock]:
 def asked_text(explanation: Explanation) -> str:
     """Return what the binding asks for: replicas and the request of each."""
     binding = explanation.binding
+    if explanation.state.name is StateName.UNKNOWN:
+        return "replicas not known"
     if not binding.replicas and not binding.request:
         return "no replicas"
     count = counted(binding.replicas, "replica")

@@ -430,3 +430,20 @@ def test_wide_answers_break_no_line_and_fold_no_list(
         command.main(["explain", *flags, *files, "--all", "--width=4000"])
         assert wide == capsys.readouterr().out
         assert max(map(len, wide.splitlines())) > 100
+
+
+@pytest.mark.parametrize("name", ["deploy/broken", "broken-deployment", "broken"])
+def test_a_binding_of_a_file_that_cannot_be_read_is_not_said_to_be_missing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    broken = binding("broken", namespace="shop").replicas(3)
+    broken.manifest()["spec"]["replicas"] = "three"
+    given = put(tmp_path, [placed_checkout(), broken])
+
+    assert command.main(["explain", "-n", "shop", name, *given]) == 2
+    out = " ".join(capsys.readouterr().out.split())
+    assert "replicas not known UNKNOWN the object cannot be read: spec.replicas: expected an integer" in out
+    assert command.main(["why-not", "-n", "shop", name, "eu-west-1", *given]) == 2
+    err = capsys.readouterr().err
+    assert "ResourceBinding(shop/broken-deployment) cannot be read: spec.replicas" in err
+    assert "does not exist" not in err
