@@ -171,12 +171,12 @@ def request_larger_than_a_node(scene: Scene) -> None:
 @situation(
     not_placed(
         headline=r"set of all|enough|fit",
-        cause=r"enough|fit|MultiplePodTemplatesScheduling",
+        cause=r"^PluginsNotKnown: decided by north-scheduler",
         remedy="",
     ),
     ask="rb/job",
     name="components-without-the-gate-here",
-    source="Components do not fit as a set, and the command is not given the gate.",
+    source="Components do not fit as a set, and the command knows neither gates nor plugins of the scheduler.",
     applies=False,
 )
 @situation(
