@@ -99,10 +99,7 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
     ):
         yield f"bindings of {DEFAULT_SCHEDULER_NAME} are decided by the rules of a stock karmada-scheduler"
     if inputs.is_live and any(map(_is_written_by_detector, every)):
-        yield (
-            "not judged: whether Karmada's detector can write what changes: Events are not read (`explain` reads those "
-            "of one binding)"
-        )
+        yield "not judged: whether Karmada's detector can write what changes, as Events are not read"
     if inputs.schedulers.problem and inputs.is_live:
         yield f"whether the schedulers of the bindings run is not known: {inputs.schedulers.problem}"
 
