@@ -127,10 +127,11 @@ class Fleet(Struct):
     def quotas_of(self, namespace: str) -> dict[Quota, bool] | None:
         """Return the quotas of a namespace that Karmada enforces, or may enforce, and whether that is sure.
 
-        None if quotas were not read. One that the API server cannot have stored counts for nothing.
+        None if quotas were not read; what has no namespace has none. One that the API server cannot have stored counts for
+        nothing.
         """
         if self.quotas is None:
-            return None
+            return None if namespace else {}
         mine = (each for each in self.quotas if text_of(each, "metadata", "namespace") == namespace)
         has_all = RESOURCE_BINDING in self.coverage.whole
         quotas = [quota for quota, _ in parsed(mine, read_quota, [])]

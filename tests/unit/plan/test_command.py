@@ -403,8 +403,9 @@ def test_an_object_of_a_change_has_a_namespace_if_its_kind_has_one(
         (binding("web").component("a", 2, cpu=1).component("b", 1).duplicated(), True),
         (binding("web").replicas(2).dynamic_weight(), False),
         (binding("web").component("a", 2).component("b", 1).duplicated(), False),
+        (binding("web", namespace="").replicas(2, cpu=1).dynamic_weight(), False),
     ],
-    ids=["replicas", "components", "no requests", "components without requests"],
+    ids=["replicas", "components", "no requests", "components without requests", "no namespace"],
 )
 def test_unread_quotas_are_named_where_more_is_charged(
     tmp_path: Path, made: BindingBuilder, is_charged: bool

@@ -73,9 +73,7 @@ def _may_be_refused(each: Comparison) -> bool:
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
     """Yield the limits of plans that matter to this one."""
     inputs, every = what_if.inputs, what_if.comparisons.values()
-    growing = {
-        key.namespace for key, comparison in what_if.comparisons.items() if _may_be_refused(comparison)
-    }
+    growing = {key.namespace for key, each in what_if.comparisons.items() if _may_be_refused(each)} - {""}
     if inputs.no_quotas and growing:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
     if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in growing]:
