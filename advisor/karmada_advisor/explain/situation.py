@@ -179,8 +179,10 @@ class Situation(Struct, frozen=True, dict=True):
             gate = "" if self.gate.is_success else f"{self.gate.plugin}: {self.gate.message}"
             facts = replace(facts, gate=gate or f"a plugin of {view.process}")
         for event in self.inputs.events:
-            if event.get("reason") == NOT_CHANGED:
-                facts = replace(facts, detector=str(event.get("message") or NOT_CHANGED))
+            message = str(event.get("message") or NOT_CHANGED)
+            # The detector creates a binding a second time if its cache lacks it; then it finds the one that is here.
+            if event.get("reason") == NOT_CHANGED and not message.endswith("already exists"):
+                facts = replace(facts, detector=message)
         return state_of(self.inputs.binding, self.inputs.binding_manifest or {}, facts)
 
     @cached_property

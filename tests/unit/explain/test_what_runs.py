@@ -91,6 +91,16 @@ def test_a_detector_that_cannot_write_the_binding_is_the_first_cause() -> None:
     assert not lacks_a_decision(found.state, running(4).build())
 
 
+def test_a_binding_that_the_detector_finds_again_when_it_creates_it_is_not_out_of_date() -> None:
+    message = (
+        'Apply policy(default/web) failed: resourcebindings.work.karmada.io "web-deployment" already exists'
+    )
+
+    found = explained(running(4), events=[event("ApplyPolicyFailed", message)])
+
+    assert (found.state.name, found.is_good) == (StateName.PLACED, True)
+
+
 def test_a_template_that_wants_other_replicas_than_its_binding_is_the_first_cause() -> None:
     differs, same = (
         explained(running(4), facts=Facts(template_replicas={f"Deployment/{namespace}/web": wanted}))
