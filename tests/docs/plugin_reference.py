@@ -52,7 +52,7 @@ PARTS: Final = (
             "framework/plugin.py": ("Plugin",),
             "framework/binding_points.py": ("QueueSortPlugin", "SortKeyPlugin", "QueueGroupPlugin", "PreEnqueuePlugin"),
             "framework/scheduling_points.py": (
-                "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
+                "PreFilterPlugin", "PreFilterExtensions", "FilterPlugin", "FilterClustersPlugin", "PostFilterPlugin", "PreScorePlugin", "ScorePlugin",
                 "NormalizeScorePlugin", "EstimateReplicasPlugin", "SelectPlugin", "AssignPlugin",
             ),
             "framework/evidence.py": ("EvidencePlugin", "EventsPlugin"),
@@ -72,7 +72,7 @@ PARTS: Final = (
         {
             "framework/binding_points.py": ("QueuedBinding", "PreEnqueueContext"),
             "framework/scheduling_points.py": (
-                "PreFilterContext", "PeerContext", "FilterContext", "PostFilterContext", "Shortage", "PreScoreContext", "ScoreContext",
+                "PreFilterContext", "PeerContext", "FilterContext", "FilterClustersContext", "PostFilterContext", "Shortage", "PreScoreContext", "ScoreContext",
                 "NormalizeScoreContext", "EstimateContext", "SelectContext", "AssignContext",
             ),
             "framework/evidence.py": ("EvidenceContext",),

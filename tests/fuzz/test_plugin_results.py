@@ -35,6 +35,7 @@ METHODS: Final[Mapping[str, tuple[str, ...]]] = {
     "PreFilter": ("pre_filter", "add_binding", "remove_binding"),
     "Filter": ("filter",),
     "Filter with a key": ("filter", "filter_key"),
+    "Filter of several clusters": ("filter_clusters",),
     "PostFilter": ("post_filter",),
     "PreScore": ("pre_score",),
     "Score": ("score",),
@@ -155,7 +156,7 @@ VALUES: Final[Mapping[str, Make]] = {
         f"{value!r:.60}": _always(value)
         for value in (
             None, True, False, 0, -1, 50, 101, 10**400, 1.5, math.nan, math.inf, "", "m1", "\ud800", LONG, b"m1", ..., int,
-            Result, (), [], ["m1"], ["m1", "m1"], [None], {}, {"m1": 3}, {"m1": 2}, {"m1": -1}, {"m1": 2**31}, {"m1": 1.5},
+            Result, (), [], [SUCCESS], [SUCCESS] * 2, [None] * 2, [Result.unschedulable("no")] * 2, ["m1"], ["m1", "m1"], [None], {}, {"m1": 3}, {"m1": 2}, {"m1": -1}, {"m1": 2**31}, {"m1": 1.5},
             {"m1": math.nan}, {"m1": True}, {"m9": 3}, {1: 1}, {None: None}, set(), {"m1"}, {"m9"}, {1}, {None}, frozenset({("m1",)}),
             {"m1": 10**400}, range(3), [TargetCluster("m1", 3)], [TargetCluster("m1", 3)] * 2, [TargetCluster(1, "x")],  # type: ignore[arg-type]
             TargetCluster("m1", 3), [0, 100], [50, 50], [50, 101], [50, math.nan], (50, 50),

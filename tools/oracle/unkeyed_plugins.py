@@ -10,6 +10,7 @@ from karmada_scheduler.framework import (
     SKIP,
     SUCCESS,
     EstimateContext,
+    FilterClustersContext,
     FilterContext,
     NormalizeScoreContext,
     PreFilterContext,
@@ -34,6 +35,17 @@ class UnkeyedFilter:
         """Refuse one of four."""
         drawn = _drawn(context.cluster.name, context.cycle.binding.spec.replicas)
         return SUCCESS if drawn % 4 else Result.unschedulable(f"drawn {drawn % 3}")
+
+
+class UnkeyedFilterClusters:
+    """Refuses several clusters at once."""
+
+    name = "UnkeyedFilterClusters"
+
+    def filter_clusters(self, context: FilterClustersContext, /) -> list[Result]:
+        """Refuse one of five."""
+        drawn = [_drawn(cluster.name, context.cycle.placement.to_json()) for cluster in context.clusters]
+        return [SUCCESS if number % 5 else Result.unschedulable(f"at once {number % 3}") for number in drawn]
 
 
 class UnkeyedScore:
@@ -106,4 +118,11 @@ class UnkeyedEstimates:
         )
 
 
-UNKEYED: Final = (UnkeyedFilter, UnkeyedScore, UnkeyedPreFilter, UnkeyedNormalizedScore, UnkeyedEstimates)
+UNKEYED: Final = (
+    UnkeyedFilterClusters,
+    UnkeyedFilter,
+    UnkeyedScore,
+    UnkeyedPreFilter,
+    UnkeyedNormalizedScore,
+    UnkeyedEstimates,
+)

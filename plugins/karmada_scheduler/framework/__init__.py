@@ -86,6 +86,8 @@ from karmada_scheduler.framework.scheduling_points import AssignContext as Assig
 from karmada_scheduler.framework.scheduling_points import AssignPlugin as AssignPlugin
 from karmada_scheduler.framework.scheduling_points import EstimateContext as EstimateContext
 from karmada_scheduler.framework.scheduling_points import EstimateReplicasPlugin as EstimateReplicasPlugin
+from karmada_scheduler.framework.scheduling_points import FilterClustersContext as FilterClustersContext
+from karmada_scheduler.framework.scheduling_points import FilterClustersPlugin as FilterClustersPlugin
 from karmada_scheduler.framework.scheduling_points import FilterContext as FilterContext
 from karmada_scheduler.framework.scheduling_points import FilterPlugin as FilterPlugin
 from karmada_scheduler.framework.scheduling_points import NormalizeScoreContext as NormalizeScoreContext

@@ -40,9 +40,12 @@ class Point(Enum):
 
     def is_served_by(self, plugin: object) -> bool:
         """Return whether a plugin, or a class of plugins, has the methods."""
+        if self is Point.FILTER and callable(getattr(plugin, FILTER_CLUSTERS, None)):
+            return True
         return all(callable(getattr(plugin, method, None)) for method in self.methods)
 
 
+FILTER_CLUSTERS: Final = "filter_clusters"
 PRE_FILTER_EXTENSIONS: Final = ("add_binding", "remove_binding")
 GUARD_OBSERVATION: Final = "guard_observation"
 START_TERM: Final = "start_term"

@@ -111,6 +111,13 @@ class FilterContext(_ClusterContext, WorkloadAccess):
     __slots__ = ()
 
 
+class FilterClustersContext(Struct, WorkloadAccess, frozen=True):
+    """The clusters to be filtered: those that passed the plugins before, at least one."""
+
+    cycle: Cycle
+    clusters: Sequence[Cluster]
+
+
 @runtime_checkable
 class FilterPlugin(Plugin, Protocol):
     """Decides which clusters can take a binding."""
@@ -164,6 +171,18 @@ class PostFilterContext(Struct, WorkloadAccess, frozen=True):
     fits_without: Callable[[Cluster, Sequence[Binding]], Result]
     shortage: Shortage | None = None
     decide: Callable[[ReplicaEstimate], Awaitable[Sequence[TargetCluster] | SchedulingError]] | None = None
+
+
+@runtime_checkable
+class FilterClustersPlugin(Plugin, Protocol):
+    """A Filter plugin that is asked about several clusters at once, instead of ``filter``; a class has one of the two."""
+
+    def filter_clusters(self, context: FilterClustersContext, /) -> Sequence[Result]:
+        """Return one result per cluster, in the order of ``context.clusters``, each as ``filter`` would.
+
+        A result must not depend on which other clusters are asked about: with ``filter_key`` these are the changed ones, and
+        ``explain`` asks about single ones.
+        """
 
 
 @runtime_checkable

@@ -8,6 +8,7 @@ from typing import Final
 
 from karmada_scheduler.framework.evidence import RequeueEvent
 from karmada_scheduler.framework.extension_points import (
+    FILTER_CLUSTERS,
     FOR_CAPACITY,
     FOR_FILTER,
     GUARD_OBSERVATION,
@@ -30,6 +31,7 @@ _ARITIES: Final = {
     for method in (
         *_POINT_METHODS,
         _OBSERVE,
+        FILTER_CLUSTERS,
         "queue_group",
         "queue_group_key",
         "normalize_score",
@@ -86,6 +88,8 @@ def plugin_problems(plugin: object) -> Iterator[str]:
 
 def _missing_counterparts(plugin: object) -> Iterator[str]:
     """Yield the methods that are never called because another one is missing."""
+    if hasattr(plugin, "filter") and hasattr(plugin, FILTER_CLUSTERS):
+        yield f"has filter and {FILTER_CLUSTERS}; keep one of them"
     for first, second in _PAIRS:
         if hasattr(plugin, first) and not hasattr(plugin, second):
             yield f"has {first} but no {second}, and is called for neither"

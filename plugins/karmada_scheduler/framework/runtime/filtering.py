@@ -12,11 +12,18 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle, InFlight
 from karmada_scheduler.framework.diagnosis import PluginError
-from karmada_scheduler.framework.extension_points import PRE_FILTER_EXTENSIONS, Point
+from karmada_scheduler.framework.extension_points import FILTER_CLUSTERS, PRE_FILTER_EXTENSIONS, Point
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
-from karmada_scheduler.framework.runtime.validation import accepted, cluster_names, unexpected_code, validated
+from karmada_scheduler.framework.runtime.validation import (
+    accepted,
+    cluster_names,
+    invalid_answer,
+    unexpected_code,
+    validated,
+)
 from karmada_scheduler.framework.scheduling_points import (
+    FilterClustersContext,
     FilterContext,
     FilterPlugin,
     PeerContext,
@@ -40,58 +47,69 @@ def run_filters(
 
     Each plugin is called for the clusters that those before it let pass. All have one timeout together.
     """
-    run = _FilterRun(caller)
-    contexts = [new_context(FilterContext, (cycle, cluster)) for cluster in clusters]
+    run = _FilterRun(caller, cycle, clusters)
     refused: dict[str, Result] = {}
     start = time.perf_counter()
     try:
         with caller.timeout:
             for plugin in filters:
-                if contexts and plugin.name not in skipped and (found := run(plugin, contexts)):
-                    refused |= found
-                    contexts = [each for each in contexts if each.cluster.name not in found]
+                if run.clusters and plugin.name not in skipped:
+                    refused |= run(plugin)
     except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
         run.raise_plugin_error(error, cycle)
     run.observe((), len(clusters), refused, start)
     run.record_success()
     if not refused:
         return list(clusters), {}
-    feasible = [context.cluster for context in contexts]
-    return feasible, {each.name: refused[each.name] for each in clusters if each.name in refused}
+    return list(run.clusters), {each.name: refused[each.name] for each in clusters if each.name in refused}
 
 
 class _FilterRun:
-    """Calls filters one after the other, and knows which one was running when an exception was raised."""
+    """Calls filters one after the other, and knows which one was running when an exception was raised.
 
-    def __init__(self, caller: PluginCaller) -> None:
-        self._caller = caller
+    Attributes:
+        clusters: Those that have passed so far.
+    """
+
+    def __init__(self, caller: PluginCaller, cycle: Cycle, clusters: Sequence[Cluster]) -> None:
+        self._caller, self._cycle, self.clusters = caller, cycle, clusters
+        self._contexts: Sequence[FilterContext] | None = None
         self._since = caller.openings
         self._has_open, self._has_shorter = caller.has_open_breakers, caller.has_shorter_timeouts
         self._admitted: list[FilterPlugin] = []
         self._running: FilterPlugin | None = None
-        self._context: FilterContext | None = None
+        self._cluster = ""
 
-    def __call__(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
+    def __call__(self, plugin: FilterPlugin) -> Mapping[str, Result]:
         """Return the refusals of a plugin by cluster."""
-        self._running, self._context = plugin, contexts[0]
+        self._running, self._cluster, count = plugin, "", len(self.clusters)
         if self._has_open:
             self._caller.admit(plugin, Point.FILTER)
             self._admitted.append(plugin)
         begin = time.perf_counter()
         if self._has_shorter:
             with self._caller.timeout_of(plugin):
-                found = self._refusals(plugin, contexts)
+                found = self._refusals(plugin)
         else:
-            found = self._refusals(plugin, contexts)
-        self.observe((plugin.name,), len(contexts), found, begin)
+            found = self._refusals(plugin)
+        self.observe((plugin.name,), count, found, begin)
+        if found:
+            self.clusters = [each for each in self.clusters if each.name not in found]
+            if self._contexts is not None:
+                self._contexts = [each for each in self._contexts if each.cluster.name not in found]
         return found
 
-    def _refusals(self, plugin: FilterPlugin, contexts: Sequence[FilterContext]) -> Mapping[str, Result]:
+    def _refusals(self, plugin: FilterPlugin) -> Mapping[str, Result]:
+        if (filter_clusters := getattr(plugin, FILTER_CLUSTERS, None)) is not None:
+            return self._refusals_at_once(plugin, filter_clusters)
+        if self._contexts is None:
+            self._contexts = [new_context(FilterContext, (self._cycle, each)) for each in self.clusters]
+        self._cluster = self.clusters[0].name
         found: dict[str, Result] = {}
-        run, context = plugin.filter, contexts[0]
+        run, context = plugin.filter, self._contexts[0]
         last = result = SUCCESS
         try:
-            for context in contexts:
+            for context in self._contexts:
                 answer = run(context)
                 if answer is SUCCESS:
                     continue
@@ -101,9 +119,24 @@ class _FilterRun:
                 if not result.is_success:
                     found[context.cluster.name] = result
         except BaseException:
-            self._context = context
+            self._cluster = context.cluster.name
             raise
         return found
+
+    def _refusals_at_once(
+        self, plugin: FilterPlugin, filter_clusters: Callable[[FilterClustersContext], object]
+    ) -> Mapping[str, Result]:
+        answers = filter_clusters(FilterClustersContext(self._cycle, self.clusters))
+        if not isinstance(answers, (list, tuple)) or len(answers) != len(self.clusters):
+            raise invalid_answer(plugin, Point.FILTER, answers, f"a list of {len(self.clusters)} Results")
+        different = {id(answer): answer for answer in answers if answer is not SUCCESS}
+        results = {key: accepted(plugin, Point.FILTER, answer) for key, answer in different.items()}
+        pairs = zip(self.clusters, map(id, answers), strict=True) if different else ()
+        return {
+            cluster.name: results[key]
+            for cluster, key in pairs
+            if key in results and not results[key].is_success
+        }
 
     def observe(
         self, labels: tuple[str, ...], count: int, refused: Mapping[str, Result], begin: float
@@ -127,9 +160,8 @@ class _FilterRun:
             observer.plugin(plugin.name, Point.FILTER.label, Code.ERROR, 0.0)
         if isinstance(error, PluginError):
             raise error
-        cluster = "" if self._context is None else self._context.cluster.name
         self._caller.raise_plugin_error(
-            plugin, Point.FILTER, error, since=self._since, cluster=cluster, context=cycle
+            plugin, Point.FILTER, error, since=self._since, cluster=self._cluster, context=cycle
         )
 
     def record_success(self) -> None:
