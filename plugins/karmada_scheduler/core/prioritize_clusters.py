@@ -37,6 +37,9 @@ from karmada_scheduler.structs import Struct
 Scores = Mapping[str, Sequence[int]]
 """Plugin name to scores times weight, one per cluster in the order of names."""
 
+_MANY: Final = 0.2
+"""Share of the clusters above which sorting all of them is faster than replacing those that a plugin names."""
+
 _NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
@@ -132,7 +135,10 @@ async def candidates_of(
     if changes:
         estimates = framework.run_estimate_replicas(EstimateContext(cycle, needed))
         changed = frozenset[str]().union(*(estimate.clusters for _, estimate in estimates))
-        if order is not None:
+        if order is not None and len(changed) > len(order) * _MANY:
+            overrides += [each for each in order if each.cluster.name not in names]
+            order = None
+        elif order is not None:
             found = (order.find(name) for name in changed - names)
             overrides += [each for each in found if each is not None]
             names = names.union(changed)
