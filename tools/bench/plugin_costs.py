@@ -22,6 +22,7 @@ from tools.bench.fleet import Bindings, Fleet
 
 _HARMLESS: Final[Mapping[str, Callable[..., Any]]] = {
     "filter": lambda _self, _context: SUCCESS,
+    "filter_clusters": lambda _self, context: [SUCCESS] * len(context.clusters),
     "filter_key": lambda _self, _cycle: (),
     "pre_filter": lambda _self, _context: SUCCESS,
     "pre_score": lambda _self, _context: SUCCESS,
@@ -53,6 +54,7 @@ PROFILES: Final[Mapping[str, Sequence[Any]]] = {
     "no own plugin": [],
     "Filter with filter_key": _with("filter", "filter_key"),
     "Filter": _with("filter"),
+    "Filter with filter_clusters": _with("filter_clusters"),
     "PreFilter and Filter": _with("pre_filter", "filter"),
     "Score with score_key": _with("score", "score_key"),
     "Score": _with("score"),
