@@ -145,6 +145,18 @@ class Estimates:
         return ReplicaEstimate(most={"m1": 50})
 """
 
+FEWER_ANSWERS = """
+from karmada_scheduler.framework import SUCCESS
+
+class Fewer:
+    name = "Fewer"
+
+    def filter_clusters(self, context, /):
+        binding = context.cycle.binding
+        is_odd = binding.key.name == "fewer" and binding.spec.replicas == 3
+        return [] if is_odd else [SUCCESS] * len(context.clusters)
+"""
+
 SHORT_LEASE = (
     "--leader-elect-lease-duration=4s",
     "--leader-elect-renew-deadline=3s",
@@ -316,6 +328,20 @@ def test_an_invalid_estimate_costs_its_own_binding_an_error_and_no_placement(tmp
         assert (
             scheduler.metric(f"karmada_scheduler_plugin_execution_duration_seconds_count{{{failures}}}") >= 2
         )
+
+
+def test_an_answer_for_fewer_clusters_than_were_asked_about_costs_no_placement(tmp_path: Path) -> None:
+    flags = configured(tmp_path, FEWER_ANSWERS, "Fewer")
+    with scheduling(tmp_path, *flags) as (server, scheduler):
+        for name in ("fewer", "good"):
+            server.put(binding(name, replicas=2))
+            wait_for(lambda n=name: server.targets(n) == {"m1": 2}, f"{name} to be placed", scheduler)  # type: ignore[misc]
+            moves(server, name, 3)
+        condition = failure_of(server, "fewer", scheduler)
+        assert condition["reason"] == "SchedulerError"
+        assert 'plugin "Fewer" returned [] at Filter, expected a list of 1 Results' in condition["message"]
+        assert server.targets("fewer") == {"m1": 2}
+        wait_for(lambda: server.targets("good") == {"m1": 3}, "good to be scaled", scheduler)
 
 
 def moves(server: FakeApiServer, name: str, replicas: int) -> None:

@@ -28,14 +28,12 @@ from karmada_scheduler.framework.diagnosis import (
     FitError,
     HeldError,
     KeptError,
+    NotEnoughCapacityError,
     PluginError,
     SchedulingError,
     UnschedulableError,
 )
 from karmada_scheduler.structs import Struct, field
-
-_NO_CAPACITY: Final = "no enough resource"
-"""In the text of the error of a selection by cluster for which the replicas do not fit."""
 
 
 class LossDecision(NamedTuple):
@@ -78,11 +76,8 @@ def failed_by(error: SchedulingError) -> FailedBy:
         return FailedBy.FIT
     if isinstance(error, PluginError):
         return FailedBy.PLUGIN
-    return (
-        FailedBy.CAPACITY
-        if isinstance(error, UnschedulableError) or _NO_CAPACITY in str(error)
-        else FailedBy.RULE
-    )
+    is_short = isinstance(error, NotEnoughCapacityError | UnschedulableError)
+    return FailedBy.CAPACITY if is_short else FailedBy.RULE
 
 
 class SharedDecisions(Struct):
