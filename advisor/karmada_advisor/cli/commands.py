@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.cli.collection import no_collection
+from karmada_advisor.fleet.errors import NoAnswerError
 
 if TYPE_CHECKING:
     import argparse
@@ -96,6 +97,11 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
     try:
         status = _run(command, arguments, plugins)
         sys.stdout.flush()
+    except NoAnswerError as error:
+        from karmada_advisor.cli.output import NO_ANSWER, print_failure
+
+        print_failure(error)
+        return NO_ANSWER
     except BrokenPipeError:
         # The reader has closed the pipe (`| head`). The interpreter flushes again when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

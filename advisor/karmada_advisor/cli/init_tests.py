@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.cli import test
-from karmada_advisor.cli.output import GOOD, NO_ANSWER, print_errors, print_failure
+from karmada_advisor.cli.output import GOOD, print_errors
 from karmada_advisor.cli.questions import control_plane_of, source_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -31,14 +31,10 @@ _SHOWN: Final = 3
 
 def run_init(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     """Write tests, run them, and print what they are; return the exit status of their run."""
-    try:
-        with redirect_stdout(sys.stderr):
-            written = _written(arguments)
-            given = argparse.Namespace(**{**vars(arguments), "paths": [str(written.folder)], "run": []})
-            report = test.report_of(given, own)
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
+    with redirect_stdout(sys.stderr):
+        written = _written(arguments)
+        given = argparse.Namespace(**{**vars(arguments), "paths": [str(written.folder)], "run": []})
+        report = test.report_of(given, own)
     status = test.status_of(report, every_policy=False)
     end = "All pass." if status == GOOD else f"{report.failed} fail; run test {written.folder}."
     sys.stdout.write(_text(written, end))

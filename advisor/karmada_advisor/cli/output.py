@@ -11,7 +11,6 @@ from contextlib import redirect_stdout
 from typing import Any, Final
 
 from karmada_advisor.cli.flags.shared import DEFAULT_WIDTH, LEAST_WIDTH
-from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.text import Style, printable, wide
 from karmada_scheduler.structs import Struct, field
@@ -72,18 +71,17 @@ def print_failure(error: Exception) -> None:
 
 
 def print_answer(arguments: argparse.Namespace, answer: Callable[[], CommandAnswer]) -> int:
-    """Print an answer, or why there is none; return the exit status.
+    """Print an answer; return the exit status.
 
     Args:
         arguments: As parsed.
         answer: Returns the answer; what it prints itself goes to standard error, as plugins may print.
+
+    Raises:
+        NoAnswerError: There is no answer.
     """
-    try:
-        with redirect_stdout(sys.stderr):
-            found = answer()
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
+    with redirect_stdout(sys.stderr):
+        found = answer()
     sys.stdout.write(found.written(arguments))
     sys.stdout.flush()
     return found.status

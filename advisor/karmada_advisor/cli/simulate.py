@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import redirect_stdout
 from typing import TypeVar
 
-from karmada_advisor.cli.output import NO_ANSWER, exit_status, print_error, print_errors, print_failure
+from karmada_advisor.cli.output import exit_status, print_error, print_errors
 from karmada_advisor.cli.questions import rules_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -45,15 +45,10 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
     Args:
         arguments: As parsed.
         own: The plugins of a main program of the user's own.
+
+    Raises:
+        NoAnswerError: Nothing can be decided.
     """
-    try:
-        return _run(arguments, own)
-    except NoAnswerError as error:
-        print_failure(error)
-        return NO_ANSWER
-
-
-def _run(arguments: argparse.Namespace, own: Sequence[Registration]) -> int:
     rules = rules_of(arguments, own)
     _ = rules.gates  # a mistake there is reported before anything is read
     if [*arguments.clusters, *arguments.bindings, *arguments.workloads].count("-") > 1:

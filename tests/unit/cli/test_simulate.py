@@ -17,9 +17,11 @@ import pytest
 import yaml
 
 from karmada_advisor.cli import simulate
+from karmada_advisor.cli.commands import run as run_command
 from karmada_advisor.cli.flags.simulate import make_parser
 from karmada_advisor.cli.output import NO_ANSWER
 from karmada_advisor.cli.simulate import with_progress
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests import commands
 
@@ -46,7 +48,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Run:
         for path, content in zip(paths, (clusters, bindings), strict=True):
             path.write_text(written(content))
         files = [f"--clusters={paths[0]}", f"--bindings={paths[1]}"]
-        status = simulate.run(make_parser().parse_args([*files, "-o", output, *flags]))
+        status = run_command(["simulate", *files, "-o", output, *flags], ())
         captured = capsys.readouterr()
         return Ran(status, captured.out, captured.err.replace(f"{tmp_path}/", ""))
 
@@ -203,7 +205,8 @@ def test_a_missing_file_is_named(run: Run, capsys: pytest.CaptureFixture[str]) -
         decisions_of=None,
         enable_empty_workload_propagation="false",
     )
-    assert simulate.run(arguments) == 2
+    with pytest.raises(NoAnswerError):
+        simulate.run(arguments)
     assert "/nowhere/clusters.yaml: cannot be read: No such file or directory\n" in capsys.readouterr().err
 
 
@@ -466,7 +469,7 @@ def test_without_a_cluster_file_nothing_is_decided(run: Run) -> None:
 
 
 def test_standard_input_is_read_once_only(capsys: pytest.CaptureFixture[str]) -> None:
-    assert simulate.run(make_parser().parse_args(["--clusters=-", "--bindings=-"])) == 2
+    assert run_command(["simulate", "--clusters=-", "--bindings=-"], ()) == 2
     assert "standard input (-) can be read once only" in capsys.readouterr().err
 
 
