@@ -58,7 +58,7 @@ async def extender(tmp_path: Path) -> AsyncIterator[HttpExtender]:
 
 async def place(extender: HttpExtender, web: BindingBuilder, *clusters: ClusterBuilder) -> Any:
     for each in (web, *clusters):
-        extender.manifests.stored(each.build(), each.manifest())
+        extender.manifests.stored(each.build(), each.manifest())  # type: ignore[attr-defined]
     return await scheduling(web, *clusters, plugins=Framework(framework().plugins, extenders=[extender]))
 
 
