@@ -5,8 +5,7 @@ The words of ``given`` and ``then`` are edits of ``plan.change.Draft``, as the f
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
@@ -153,33 +152,29 @@ class CaseState(Struct):
         self.objects, self.known = self.last.objects, self.last.known
 
 
-_WORDS: Final[Mapping[str, Callable[[Draft, ScenarioChange], None]]] = {
-    "apply": lambda draft, each: draft.put(each.value),
-    "edit": lambda draft, each: draft.edit(*object_name(each.subject, "edit"), each.value),
-    "delete": lambda draft, each: draft.delete(*object_name(each.subject, "delete")),
-    "add": lambda draft, each: draft.add(each.subject, each.value),
-    "without": lambda draft, each: draft.without(each.subject),
-    "cordon": lambda draft, each: draft.cordon(each.subject),
-    "uncordon": lambda draft, each: draft.uncordon(each.subject),
-    "ready": lambda draft, each: draft.ready(each.subject, is_ready=each.value),
-    "taint": lambda draft, each: draft.taint(each.subject, each.value),
-    "label": lambda draft, each: draft.label(each.subject, each.value),
-    "room": lambda draft, each: draft.room(each.subject, each.value),
-    "scale": lambda draft, each: draft.scale(each.subject, each.value),
-    "rebalance": lambda draft, each: draft.rebalance(each.subject),
-    "at": lambda _draft, _each: None,
-}
-"""By word, the edit. ``at`` sets the clock of the state."""
-
-
 def make_change(draft: Draft, change: ScenarioChange) -> None:
     """Make one change.
 
     Raises:
         ChangeError: It cannot be made.
     """
+    word, subject, value = change.word, change.subject, change.value
     try:
-        _WORDS[change.word](draft, change)
+        match word:
+            case "at":  # it sets the clock of the state
+                return
+            case "apply":
+                draft.put(value)
+            case "edit":
+                draft.edit(*object_name(subject, word), value)
+            case "delete":
+                draft.delete(*object_name(subject, word))
+            case "ready":
+                draft.ready(subject, is_ready=value)
+            case "without" | "cordon" | "uncordon" | "rebalance":
+                getattr(draft, word)(subject)
+            case _:  # add, taint, label, room, scale
+                getattr(draft, word)(subject, value)
     except ChangeError as problem:
         raise ChangeError(str(problem).removeprefix("--").replace(" (--", " (")) from problem
 

@@ -49,7 +49,7 @@ def loads_after(
     loads, capacity = [], FreeCapacity(snapshot)
     for name in sorted(changes):
         if changes[name] or name in starts:
-            demands = tuple(_demands(capacity.free(name) or {}, asked.get(name, {})))
+            demands = tuple(_demands(capacity.free(name), asked.get(name, {})))
             over = tuple(each.resource for each in demands if each.is_over)
             after = before[name] + changes[name]
             loads.append(ClusterLoad(name, before[name], after, starts[name], demands, over))
@@ -107,7 +107,7 @@ class FreeCapacity:
     def __init__(self, snapshot: Snapshot) -> None:
         """Read the free amounts of clusters when they are asked for."""
         self._snapshot = snapshot
-        self._free: dict[str, Amounts | None] = {}
+        self._free: dict[str, Amounts] = {}
 
     def pending(self, starting: Sequence[Starting], over: Iterable[str]) -> dict[int, int]:
         """Return by position the replicas that do not fit, in the order of the queue.
@@ -118,7 +118,7 @@ class FreeCapacity:
             starting: All bindings whose replicas start.
             over: The clusters of which more is asked than is free.
         """
-        left: dict[str, dict[str, int]] = {name: dict(self.free(name) or {}) for name in over}
+        left: dict[str, dict[str, int]] = {name: dict(self.free(name)) for name in over}
         missing: dict[int, int] = {}
         for each in sorted(starting, key=lambda one: one.position):
             for target in each.starts:
@@ -136,38 +136,29 @@ class FreeCapacity:
                     missing[each.position] = missing.get(each.position, 0) + target.replicas - taken
         return missing
 
-    def overcommitted(self, starting: Iterable[Starting]) -> dict[str, Amounts]:
-        """Return the clusters of which more is asked than is free, and what is asked of them."""
+    def overcommitted(self, starting: Iterable[Starting]) -> dict[str, tuple[Demand, ...]]:
+        """Return the clusters of which more is asked than they have free, with these resources."""
         asked: dict[str, dict[str, int]] = {}
         for each in starting:
             for target in each.starts:
                 sums = asked.setdefault(target.name, {})
                 for name, amount in each.amounts.items():
                     sums[name] = sums.get(name, 0) + amount * target.replicas
-        return {
-            cluster: sums
-            for cluster, sums in asked.items()
-            if (free := self.free(cluster)) is not None
-            and any(amount > max(0, free[name]) for name, amount in sums.items() if name in free)
-        }
+        found = ((cluster, self._demands(cluster, sums)) for cluster, sums in asked.items())
+        return {cluster: demands for cluster, demands in found if demands}
 
-    def demands(self, cluster: str, asked: Amounts) -> tuple[Demand, ...]:
-        """Return the resources of which more is asked of a cluster than it has free."""
-        free = self.free(cluster) or {}
+    def _demands(self, cluster: str, asked: Amounts) -> tuple[Demand, ...]:
+        free = self.free(cluster)
+        over = [name for name in asked if name in free and asked[name] > max(0, free[name])]
         return tuple(
-            Demand(name, in_cores(name, asked[name]), in_cores(name, free[name]))
-            for name in sorted(asked)
-            if name in free and asked[name] > max(0, free[name])
+            Demand(name, in_cores(name, asked[name]), in_cores(name, free[name])) for name in sorted(over)
         )
 
-    def free(self, name: str) -> Amounts | None:
-        """Return what a cluster has free; None if its summary is not known."""
+    def free(self, name: str) -> Amounts:
+        """Return what a cluster has free; nothing if its summary is not known."""
         if name not in self._free:
             cluster = self._snapshot.get(name)
             summary = cluster.resource_summary if cluster is not None else None
-            self._free[name] = (
-                None
-                if summary is None
-                else {resource: units(resource, summary.left(resource)) for resource in summary.allocatable}
-            )
+            left = {} if summary is None else {each: summary.left(each) for each in summary.allocatable}
+            self._free[name] = {resource: units(resource, amount) for resource, amount in left.items()}
         return self._free[name]

@@ -252,11 +252,10 @@ class Losses:
             for each in tally.pairs
             if each.classified.starts and (amounts := self._amounts(each.position))
         ]
-        over = capacity.overcommitted(starting)
-        if not over:
+        tally.overcommitted = capacity.overcommitted(starting)
+        if not tally.overcommitted:
             return
-        tally.overcommitted = {name: capacity.demands(name, asked) for name, asked in over.items()}
-        missing = capacity.pending(starting, over)
+        missing = capacity.pending(starting, tally.overcommitted)
         for index, each in enumerate(tally.pairs):
             if each.position in missing and each.classified.effect is LossClass.MOVES:
                 tally.pairs[index] = self._short(each, missing[each.position])
