@@ -121,9 +121,10 @@ def _of_lease(name: str, lease: Manifest, now: datetime) -> SchedulerShown:
     seconds = spec.get("leaseDurationSeconds")
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not 0 < seconds <= _MAX_SECONDS:
         seconds = _DEFAULT_SECONDS
-    if renewed + timedelta(seconds=seconds) >= now:
+    is_released = spec.get("holderIdentity") == ""
+    if not is_released and renewed + timedelta(seconds=seconds) >= now:
         return SchedulerShown(name, SchedulerStatus.RUNNING, where)
-    ended = "was released" if not spec.get("holderIdentity") else "was renewed for the last time"
+    ended = "was released" if is_released else "was renewed for the last time"
     source = f"its {where} {ended} {age((now - renewed).total_seconds())} ago"
     return SchedulerShown(name, SchedulerStatus.DOWN, source, format_time(renewed))
 

@@ -36,6 +36,9 @@ def test_the_name_of_another_lease_counts_if_a_binding_names_it() -> None:
 def test_a_lease_that_has_run_out_or_was_released_is_that_of_a_scheduler_that_is_down() -> None:
     released = lease("karmada-scheduler", OLD)
     released["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 1}
+    just_now = lease("karmada-scheduler", FRESH)
+    just_now["spec"] |= {"holderIdentity": "", "leaseDurationSeconds": 15}
+    assert not schedulers_of([just_now], now=NOW).of("default-scheduler").decides
 
     ended, stopped = (
         schedulers_of([each], now=NOW).of("default-scheduler")
