@@ -173,7 +173,7 @@ def make_change(draft: Draft, change: ScenarioChange) -> None:
                 draft.ready(subject, is_ready=value)
             case "without" | "cordon" | "uncordon" | "rebalance":
                 getattr(draft, word)(subject)
-            case _:  # add, taint, label, room, scale
+            case _:  # what has a value besides the name of its object
                 getattr(draft, word)(subject, value)
     except ChangeError as problem:
         raise ChangeError(str(problem).removeprefix("--").replace(" (--", " (")) from problem
