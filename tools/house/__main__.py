@@ -15,14 +15,14 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 55_930,
-    "lines of code, tools": 25_500,
-    "lines of code, tests": 73_400,
-    "words of prose": 59_700,
+    "lines of code, product": 56_320,
+    "lines of code, tools": 25_800,
+    "lines of code, tests": 75_600,
+    "words of prose": 56_500,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,
     "files entered by explain": 132,
-    "files entered by plan": 133,
+    "files entered by plan": 134,
     "files entered by why-not": 139,
     "calls between packages in explain": 1_160,
 }
