@@ -39,7 +39,8 @@ class DecisionRequest(Struct, frozen=True):
         is_activated: Whether a plugin has activated it, so that PreEnqueue plugins are not called.
         workload: The metadata of its workload; None if no plugin of the profile needs it.
         proposed: The proposal of a Reconsider plugin to try; None for a decision that an event requires.
-        term: The affinity term to begin with instead of the one in the status; "" for that one.
+        term: The affinity term in use, if the status does not have it; "" for that of the status.
+        start_term: The affinity term to begin with, by the choice of a plugin; "" for the one in use.
     """
 
     binding: Binding
@@ -50,6 +51,7 @@ class DecisionRequest(Struct, frozen=True):
     workload: WorkloadAnswer | None = None
     proposed: Proposed | None = None
     term: str = ""
+    start_term: str = ""
 
 
 _WAITING_PER_SLOT: Final = 8

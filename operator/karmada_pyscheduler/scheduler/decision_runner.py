@@ -118,12 +118,8 @@ class DecisionRunner(Struct):
         self, request: DecisionRequest, budget: Budget, session: ReplicaEstimator | None = None
     ) -> Coroutine[Any, Any, Decision]:
         binding = request.binding
-        # By the rules of 1.19 a reschedule begins with the first term anyway, and needs to know the one in use.
-        from_first = self.algorithm.gates.rules.reschedule_from_first and binding.reschedule_triggered
-        if request.term and not from_first:
-            binding = with_term(binding, request.term)
         return self.algorithm.decide(
-            binding,
+            with_term(binding, request.term) if request.term else binding,
             self.state.clusters.snapshot(),
             request.framework,
             session=session,
@@ -133,4 +129,5 @@ class DecisionRunner(Struct):
             budget=budget,
             workload=request.workload,
             proposed=request.proposed,
+            start_term=request.start_term,
         )

@@ -135,7 +135,7 @@ class Reconsiderations(Struct, kw_only=True):
         if classification.type is ScheduleType.AVOID:
             reason = f"Start to schedule {binding.key.display} with its affinity term {name}"
             classification = Classification(ScheduleType.RECONCILE, reason, RECONCILE_SCHEDULE)
-        return replace(request, term=name, classification=classification)
+        return replace(request, start_term=name, classification=classification)
 
     def tried(self, binding: Binding, decision: Decision) -> bool:
         """Count what became of a proposal, and return whether it is to be written."""

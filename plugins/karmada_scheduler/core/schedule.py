@@ -35,7 +35,7 @@ from karmada_scheduler.core.guard_additions import with_targets
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.post_filter import after_shortages
 from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, within_proposed_terms
-from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms
+from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms, terms_from
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.extension_points import FOR_CAPACITY
@@ -83,6 +83,7 @@ class SchedulingAlgorithm(Struct):
         budget: Budget | None = None,
         workload: WorkloadAnswer | None = None,
         proposed: Proposed | None = None,
+        start_term: str = "",
         keep_steps: bool = False,
     ) -> Decision:
         """Decide on the placement of a binding. ``classify`` determines before whether it has to be scheduled.
@@ -101,6 +102,8 @@ class SchedulingAlgorithm(Struct):
             budget: CPU time of the decision; None means no limit, and no yielding (``run_sync.begin``).
             workload: Metadata of the workload; plugins get it only where one of them needs it.
             proposed: The proposal of a Reconsider plugin to try; None for a decision that an event requires.
+            start_term: The affinity term to begin with; "" for the one in use. If no term works, the placement is cleared only
+                if the term in use does not fit.
             keep_steps: Whether attempts keep what their steps worked with (``Cycle.kept``), for explanations.
         """
         if binding.spec.clusters and (not snapshot.clusters or snapshot.unknown):
@@ -128,7 +131,8 @@ class SchedulingAlgorithm(Struct):
         if proposed is not None:
             return await _try_proposal(binding, inputs, proposed, until_stable=until_stable)
 
-        decision = await schedule_terms(binding, inputs)
+        terms = terms_from(binding, start_term, self.gates.rules) if start_term else None
+        decision = await schedule_terms(binding, inputs, terms)
         if inputs.shortages and decision.error is not None:
             decision = await after_shortages(decision, inputs)
         if until_stable:
@@ -140,7 +144,7 @@ class SchedulingAlgorithm(Struct):
             return decision
 
         async def decide_again(without_tasks: Binding) -> Decision:
-            again = await schedule_terms(without_tasks, inputs)
+            again = await schedule_terms(without_tasks, inputs, terms)
             return await _until_stable(without_tasks, again, inputs) if until_stable else again
 
         return await guarded_or_returned(binding, decision, framework, decide_again)

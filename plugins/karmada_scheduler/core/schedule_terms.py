@@ -100,7 +100,7 @@ async def _try_terms(
     last = failures[-1].error
     error = last if isinstance(last, UNFINISHED) else failures[0].error
     if isinstance(error, FitError) and binding.spec.clusters and in_use in terms:
-        # Only by the rules of 1.19 can the term in use be another than that of the error.
+        # The term in use is another than that of the error by the rules of 1.19, and after a start term of a plugin.
         fits_not = isinstance(failures[terms.index(in_use)].error, FitError)
         error = error if fits_not else KeptError(error)
     return replace(_decision(binding, inputs, error, None, attempts), failed_terms=tuple(failures))
@@ -123,6 +123,15 @@ def may_return(binding: Binding, rules: DecisionRules) -> bool:
     if not rules.reschedule_from_first or placement is None or placement.cluster_affinity is not None:
         return False
     return bool(placement.cluster_affinities) and _term_in_use(binding, placement) > 0
+
+
+def terms_from(binding: Binding, name: str, rules: DecisionRules) -> range | None:
+    """Return the indexes of the affinity terms from the one with a name on; None if there is none, or all are tried anyway."""
+    placement = binding.spec.placement
+    names = [term.affinity_name for term in placement.cluster_affinities] if placement is not None else []
+    if name not in names or (rules.reschedule_from_first and binding.reschedule_triggered):
+        return None
+    return range(names.index(name), len(names))
 
 
 def _term_in_use(binding: Binding, placement: Placement) -> int:

@@ -665,12 +665,12 @@ async def test_a_decision_begins_with_the_term_that_a_plugin_returns() -> None:
     assert (harness.placed(), harness.term()) == (["m1"], "first")
 
 
-@pytest.mark.parametrize("term", ["", "first"])
-async def test_a_reschedule_of_1_19_removes_nothing_whatever_term_a_plugin_returns(term: str) -> None:
+@pytest.mark.parametrize(("rules", "term"), [("1.19", ""), ("1.19", "first"), ("1.18", "first")])
+async def test_a_failed_decision_removes_nothing_whatever_term_it_begins_with(rules: str, term: str) -> None:
     """The first term does not fit, and the one in use fails for another reason; the decision is repeated."""
     harness = Reconsidered(
         proposing(None, start_term=answering(term)),
-        gates=FeatureGates(rules=RULES["1.19"]),
+        gates=FeatureGates(rules=RULES[rules]),
         placement={
             **placement("gone"),
             "spreadConstraints": [{"spreadByField": "cluster", "minGroups": 2, "maxGroups": 2}],
