@@ -160,7 +160,7 @@ def plugin_keeps_back_without_code(scene: Scene) -> None:
 
 
 @situation(
-    not_placed(headline=REFUSED, cause=r"affinity|NoClusterFit|WorkloadAffinity", remedy="^$|."),
+    not_placed(headline=REFUSED, cause=r"^PluginsNotKnown: decided by north-scheduler", remedy="^$|."),
     applies=False,
 )
 def peer_there(scene: Scene) -> None:
