@@ -8,7 +8,7 @@ from tests import manifests
 from tests.e2e.state.model import Expected, situation
 from tests.e2e.state.plane import MINE
 from tests.e2e.state.scene import Scene
-from tests.e2e.state.situations.expectations import REFUSED, no_answer, not_placed
+from tests.e2e.state.situations.expectations import no_answer, not_placed
 from tests.e2e.workload import DYNAMIC, condition, named
 from tools.controlplane.karmada import CLUSTERS
 
@@ -79,7 +79,7 @@ def no_such_workload(scene: Scene) -> None:
 
 
 @situation(
-    not_placed(headline=REFUSED, cause="^AffinityMismatch: ", remedy="^$|."),
+    not_placed(headline="no valid expression", cause="^Refused: .*no valid expression", remedy="^$|."),
     ask="rb/job",
     applies=False,
 )
