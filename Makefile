@@ -348,7 +348,7 @@ docs: $(SITE)/.installed ## build the documentation as a site in build/site; a d
 	@echo "build/site/index.html"
 
 .PHONY: reference
-reference: install ## write build/plugin-reference.md: extension points, arguments and test kit of plugins, from docstrings
+reference: install ## write docs/reference/plugins.md: extension points, arguments and test kit of plugins, from docstrings
 	@$(BIN)/python -m tests.docs.plugin_reference
 
 .PHONY: size

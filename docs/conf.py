@@ -29,6 +29,7 @@ NAVIGATION = {
     """,
     "Own rules": """
         docs/writing-plugins
+        docs/reference/plugins
         docs/extenders
         docs/examples/spacecloud/README
         docs/examples/testfilter/README

@@ -1,4 +1,4 @@
-"""Writes build/plugin-reference.md from docstrings and annotations: ``python -m tests.docs.plugin_reference``.
+"""Writes docs/reference/plugins.md from docstrings and annotations: ``python -m tests.docs.plugin_reference``.
 
 griffe reads the sources without importing them. This module determines what is on the page; the texts are those of the docstrings.
 """
@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 import griffe
 
 ROOT: Final = Path(__file__).parents[2]
-PAGE: Final = ROOT / "build" / "plugin-reference.md"
+PAGE: Final = ROOT / "docs" / "reference" / "plugins.md"
 SOURCES: Final = ROOT / "plugins" / "karmada_scheduler"
 
 _NOT_FOR_PLUGINS: Final = {
@@ -153,7 +153,7 @@ def rendered() -> str:
         "# Plugin reference",
         "",
         "The extension points of plugins, the arguments of their methods, and the classes for their tests.",
-        "[writing-plugins.md](../docs/writing-plugins.md) explains how to write plugins. `make reference` generates this",
+        "[writing-plugins.md](../writing-plugins.md) explains how to write plugins. `make reference` generates this",
         "page from the code.",
     ]
     body = []
@@ -343,6 +343,5 @@ def _parameters(function: Any) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(rendered())
     print(PAGE)

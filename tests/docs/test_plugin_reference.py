@@ -33,6 +33,10 @@ def test_the_page_has_everything_that_authors_can_import(page: str) -> None:
     assert exported(karmada_scheduler.testing) - headings == {"SERVED_APIS", "Call"}
 
 
+def test_the_page_in_the_documentation_is_the_generated_one(page: str) -> None:
+    assert plugin_reference.PAGE.read_text() == page, "run `make reference`"
+
+
 def test_every_link_of_the_page_has_its_heading(page: str) -> None:
     anchors, given = plugin_reference._Anchors(), set()
     for heading in re.findall(r"^#+ (.+)$", page, flags=re.MULTILINE):

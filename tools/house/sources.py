@@ -20,9 +20,10 @@ def files() -> dict[str, str]:
 
 
 def words() -> int:
-    """Return the number of words of all Markdown files but the changelog."""
+    """Return the number of words of all Markdown files but the changelog, and the generated reference of plugins."""
+    left_out = ("CHANGELOG.md", "docs/reference/plugins.md")
     return sum(
-        len(text.split()) for path, text in files().items() if path.endswith(".md") and path != "CHANGELOG.md"
+        len(text.split()) for path, text in files().items() if path.endswith(".md") and path not in left_out
     )
 
 
