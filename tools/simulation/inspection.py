@@ -31,7 +31,9 @@ _DATA: Final = "karmada_scheduler.api."
 _MANIFESTS: Final = frozenset({"raw_event", "event"})
 """Local variables with a manifest."""
 
-_CONTAINERS: Final = (dict, list, set, deque, WeakKeyDictionary, WeakValueDictionary, WeakSet)
+_CONTAINERS: Final = (dict, list, set, deque)
+_WEAK: Final = (WeakKeyDictionary, WeakValueDictionary, WeakSet)
+"""Their entries end with the objects of somebody else, where they are counted unless a cache with a bound has them."""
 _DEPTH: Final = 14
 
 
@@ -61,6 +63,8 @@ def sizes_below(roots: Mapping[str, object]) -> Counter[str]:
 
 def _below(found: object) -> Iterator[tuple[str, object]]:
     """Return what an object leads to, with the step to it."""
+    if isinstance(found, _WEAK):
+        return
     if isinstance(found, Mapping):
         entries: Iterable[Any] = list(found.values())
         yield from (("[]", each) for each in entries if _is_walked(each))
