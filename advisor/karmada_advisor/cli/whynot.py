@@ -6,7 +6,7 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -26,7 +26,6 @@ from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
@@ -39,7 +38,7 @@ from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_
 from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
-from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
+from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.remedies import editable
 from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.scheduled import alternatives
@@ -87,12 +86,14 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     )
     print_errors([*objects.problems, *objects.unlisted])
     cluster, names = arguments.of_cluster or arguments.cluster, [each.name for each in objects.clusters]
-    if cluster and cluster not in names:
-        raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
+    several = _several(arguments, cluster, objects) if cluster and cluster not in names else []
     if (unclaimed := unclaimed_template(objects)) is not None:
         template, explanation = unclaimed
         goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
-        found = answer_unclaimed(explanation, objects.policies or (), template, goal, cluster)
+        found = answer_unclaimed(explanation, objects.policies or (), template, goal, [*several, cluster][0])
+        if several:
+            causes = dict.fromkeys(several, found.causes[0])
+            return _about_clusters(cluster, causes, (), lambda *_: found, objects)
         return _about_binding(found, objects)
     with (
         explaining(objects, rules, plane, as_new=arguments.as_new) as using,
@@ -103,14 +104,55 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
             status = exit_status(is_good=True, problems=objects.problems)
             return CommandAnswer(groups, partial(why_not_cluster_text, groups), status)
         more = _by_rules(rules, plane, using) if arguments.allow else None
-        bounds = search_bounds(arguments.timeout, arguments.max_runs)
-        return _about_binding(ask(using, objects.find().key, _question(arguments), bounds, more), objects)
+        bounds, key = search_bounds(arguments.timeout, arguments.max_runs), objects.find().key
+        if several:
+
+            def ask_one(name: str, seconds: float) -> WhyNot:
+                return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
+
+            by_cluster = _causes_by_cluster(using, key, several)
+            return _about_clusters(cluster, *by_cluster, ask_one, objects, bounds.seconds)
+        return _about_binding(ask(using, key, _question(arguments), bounds, more), objects)
 
 
 def _about_binding(found: WhyNot, objects: Fleet) -> CommandAnswer:
     is_good = found.holds or bool(found.remedies)
     status = exit_status(is_good=is_good, problems=objects.problems)
     return CommandAnswer(found, partial(why_not_text, found), status)
+
+
+def _about_clusters(
+    where: str,
+    causes: Mapping[str, Cause | None],
+    stored: Collection[str],
+    ask_one: Callable[[str, float], WhyNot],
+    objects: Fleet,
+    seconds: float = 0.0,
+) -> CommandAnswer:
+    from karmada_advisor.views.why_not import why_not_clusters_text
+    from karmada_advisor.whynot.clusters import answer_clusters
+
+    found = answer_clusters(where, causes, stored, ask_one, seconds)
+    status = _about_binding(found.answer, objects).status
+    return CommandAnswer(found, partial(why_not_clusters_text, found), status)
+
+
+def _several(given: argparse.Namespace, where: str, objects: Fleet) -> list[str]:
+    """Return the clusters that have what the question names instead of one cluster.
+
+    Raises:
+        NoAnswerError: No cluster has it, or it is the name of a cluster that does not exist.
+    """
+    from karmada_advisor.whynot.clusters import clusters_with
+
+    if "=" in where and (given.of_cluster or given.placed or given.off or given.replicas > 1):
+        flags = "--cluster, --placed, --off and --replicas"
+        raise NoAnswerError(f"{flags} ask about one cluster, not about {where}")
+    return clusters_with(where, objects.clusters, given.name or "NAME")
+
+
+def _on(cluster: str) -> WhyNotQuestion:
+    return WhyNotQuestion(cluster, OnCluster(cluster))
 
 
 def _question(given: argparse.Namespace) -> WhyNotQuestion:
@@ -152,15 +194,6 @@ def ask(
     """
     edited = editable(using, key)
     binding = edited.bindings[edited.ref][1]
-
-    def causes(root: ScheduledObjects) -> list[Cause]:
-        if inputs.not_known:
-            return causes_of_binding(Situation(inputs))
-        snapshot = edited.snapshot
-        using.show(snapshot)
-        decision = None if using.as_new else root.scheduled.decision
-        return _causes(Situation(using.inputs_of(binding, snapshot), decision), question)
-
     inputs, notes = using.inputs_of(binding, edited.snapshot), _notes(using)
     found = whynot_answer.answer(
         edited,
@@ -168,11 +201,36 @@ def ask(
         bounds,
         state=state_of(binding, edited.manifests[edited.ref], inputs.facts),
         provenance=_provenance(using, inputs),
-        causes=causes,
+        causes=lambda root: _causes(_situation(using, edited, root), question),
         notes=notes,
         more=lambda root: () if more is None or inputs.not_known else more(edited, question, root),
     )
     return replace(found, notes=(*found.notes, *_of_quotas(found, inputs)))
+
+
+def _causes_by_cluster(
+    using: Explaining, key: BindingKey, clusters: Sequence[str]
+) -> tuple[dict[str, Cause | None], Collection[str]]:
+    """Return the primary cause by cluster, None for those that have replicas next, and the stored clusters."""
+    edited = editable(using, key)
+    root = edited.outcome(NO_EDITS)
+    assert root is not None  # the objects were read before
+    situation = _situation(using, edited, root)
+    questions = {name: _on(name) for name in clusters}
+    causes = {
+        name: None if asked.goal.holds(root) else _causes(situation, asked)[0]
+        for name, asked in questions.items()
+    }
+    return causes, () if using.as_new else {target.name for target in root.binding.spec.clusters}
+
+
+def _situation(using: Explaining, edited: ObjectSet, root: ScheduledObjects) -> Situation:
+    binding, snapshot = edited.bindings[edited.ref][1], edited.snapshot
+    inputs = using.inputs_of(binding, snapshot)
+    if inputs.not_known:
+        return Situation(inputs)
+    using.show(snapshot)
+    return Situation(using.inputs_of(binding, snapshot), None if using.as_new else root.scheduled.decision)
 
 
 def _of_quotas(found: WhyNot, inputs: ExplainInputs) -> Iterator[str]:
@@ -245,7 +303,7 @@ def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:
     If no cluster has any and this one passes the filters, what fails for all of them comes first.
     """
     cluster, goal = question.cluster, question.goal
-    if isinstance(goal, OffCluster) or not cluster:
+    if situation.inputs.not_known or isinstance(goal, OffCluster) or not cluster:
         return causes_of_binding(situation)
     found = causes_of_cluster(situation, cluster)
     is_refused = bool(found) and found[0].stage in {Stage.TRIGGER, Stage.POLICY, Stage.FILTER}

@@ -16,6 +16,7 @@ from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, Wh
 from karmada_scheduler.framework.edits import Side
 
 if TYPE_CHECKING:  # explanations are written here, too, and have none
+    from karmada_advisor.whynot.clusters import WhyNotClusters
     from karmada_advisor.whynot.reverse import WhyNotCluster
 
 _CLUSTERS: Final = 4
@@ -216,3 +217,17 @@ def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
         left = counted(found.not_looked_at, "binding was", "bindings were")
         sections.append([f"{left} not looked at (--timeout)."])
     return text(sections, style)
+
+
+def why_not_clusters_text(found: WhyNotClusters, style: Style) -> str:
+    """Return why several clusters have no replicas, for people: a line per cause, and what the best of them needs."""
+    answer, have = found.answer, "has" if len(found.present) == 1 else "have"
+    head = f"{len(found.present)} of {counted(len(found.clusters), 'cluster')} with {found.where} {have} replicas"
+    soon = f"; at the next decision {style.fold(found.at_once, limit=_CLUSTERS)}" if found.at_once else ""
+    lines: list[TextBlock] = [f"{head} of {answer.binding}{soon}"]
+    for group in found.groups:
+        others = f" (likewise {style.fold(group.names[1:], limit=_NAMES)})" if group.count > 1 else ""
+        lines.append(Line(f"{group.count:>4}  {group.code}: {group.text}{others}", hang=6))
+    if found.searched > 1:
+        lines.append(f"Of {found.searched} clusters that were searched, {answer.cluster} needs the least.")
+    return text([lines, *_sections(answer, style)], style)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterable
 
 from karmada_advisor.explain.causes import causes_of_cluster
 from karmada_advisor.explain.causes_state import of_state
 from karmada_advisor.explain.explaining import Explaining
-from karmada_advisor.explain.model import Provenance, Stage
+from karmada_advisor.explain.model import Cause, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_scheduler.structs import Struct
 
 
 class CauseGroup(Struct, frozen=True):
-    """The bindings that a cluster does not have for one cause.
+    """The bindings that a cluster does not have for one cause, or the clusters that do not have a binding.
 
     Attributes:
         text: The cause of the first of them, in one sentence.
@@ -61,7 +62,7 @@ def why_not_cluster(using: Explaining, cluster: str, provenance: Provenance, sec
     using.show(using.snapshot)
     bindings, end = using.fleet.bindings, time.monotonic() + seconds
     present = at_once = after_rebalance = looked_at = 0
-    groups: dict[tuple[str, Stage], list[tuple[str, str]]] = {}
+    causes: list[tuple[str, Cause]] = []
     for binding in bindings:
         if time.monotonic() >= end:
             break
@@ -75,13 +76,20 @@ def why_not_cluster(using: Explaining, cluster: str, provenance: Provenance, sec
         primary = stored or next(iter(causes_of_cluster(situation, cluster)), None)
         if primary is None:
             continue
-        groups.setdefault((primary.code, primary.stage), []).append((str(binding.key), primary.text))
+        causes.append((str(binding.key), primary))
         if primary.stage is Stage.TRIGGER and situation.is_decided:
             after_rebalance += cluster in (situation.rebalanced.placement or {})
+    total, left = len(bindings), len(bindings) - looked_at
+    return WhyNotCluster(cluster, provenance, total, present, at_once, after_rebalance, left, grouped(causes))
+
+
+def grouped(causes: Iterable[tuple[str, Cause]]) -> tuple[CauseGroup, ...]:
+    """Return names by the cause of each, the largest group first."""
+    groups: dict[tuple[str, Stage], list[tuple[str, str]]] = {}
+    for name, cause in causes:
+        groups.setdefault((cause.code, cause.stage), []).append((name, cause.text))
     found = []
     for (code, stage), members in groups.items():
         names, text = tuple(name for name, _ in members), members[0][1]
         found.append(CauseGroup(code, stage, text, len(members), names))
-    total, left = len(bindings), len(bindings) - looked_at
-    ordered = tuple(sorted(found, key=lambda group: (-group.count, group.code)))
-    return WhyNotCluster(cluster, provenance, total, present, at_once, after_rebalance, left, ordered)
+    return tuple(sorted(found, key=lambda group: (-group.count, group.code)))

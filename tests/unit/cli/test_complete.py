@@ -23,7 +23,7 @@ NO_FILES, FILES = ":4", ":0"
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeApiServer]:
     with FakeApiServer() as server:
-        server.put(cluster("m1"))
+        server.put(cluster("m1", region="mars", labels={"tier": "prod"}))
         server.put(cluster("m2"))
         server.put(binding("web-deployment"))
         server.put(binding("db-statefulset", namespace="shop"))
@@ -89,6 +89,9 @@ def test_values_are_those_that_the_flag_takes(
         (["explain", "-n", ""], ["default", "shop"]),
         (["explain", "--on", "m"], ["m1", "m2"]),
         (["why-not", "web-deployment", "m"], ["m1", "m2"]),
+        (["why-not", "web-deployment", ""], ["m1", "m2"]),
+        (["why-not", "web-deployment", "r"], ["region=mars"]),
+        (["why-not", "web-deployment", "tier="], ["tier=prod"]),
         (["why-not", "--cluster", ""], ["m1", "m2"]),
         (["rebalance", "-n", "s"], ["shop"]),
         (["survive", "-n", "s"], ["shop"]),

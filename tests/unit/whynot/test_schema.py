@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from karmada_advisor.whynot.clusters import WhyNotClusters
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
@@ -21,6 +22,9 @@ SCHEMAS = Path(__file__).parents[3] / "docs" / "schemas"
 def test_the_schemas_in_the_repository_are_those_of_the_models() -> None:
     assert json.loads((SCHEMAS / "whynot.v1alpha1.json").read_text()) == document_schema(WhyNot)
     assert json.loads((SCHEMAS / "whynotcluster.v1alpha1.json").read_text()) == document_schema(WhyNotCluster)
+    assert json.loads((SCHEMAS / "whynotclusters.v1alpha1.json").read_text()) == document_schema(
+        WhyNotClusters
+    )
 
 
 @pytest.mark.parametrize(

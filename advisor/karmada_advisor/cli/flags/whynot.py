@@ -27,7 +27,8 @@ def make_parser() -> argparse.ArgumentParser:
         metavar="[NS/][KIND/]NAME",
         help="the binding (rb/NAME, crb/NAME), or the workload that it propagates (deploy/NAME)",
     )
-    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help="the cluster")
+    text = "the cluster, or all with region=NAME, zone=NAME, provider=NAME, or a label KEY=VALUE"
+    parser.add_argument("cluster", nargs="?", default="", metavar="CLUSTER", help=text)
     text = "namespace of the binding (default: that of the context, or default)"
     shared.add(parser, "-n --namespace NAMESPACE", text)
     add = partial(shared.add, parser.add_mutually_exclusive_group())
