@@ -22,6 +22,7 @@ EXECUTED = {
     "docs/examples/spacecloud/README.md": "docs/test_packages.py",
     "docs/examples/testfilter/README.md": "docs/test_packages.py",
     "docs/extenders.md": "docs/test_extender.py",
+    "docs/move-a-namespace.md": "e2e/test_move_a_namespace.py",
     "docs/operations.md": "deploy/test_operations.py",
     "docs/placement-tests.md": "docs/test_placement_tests.py",
     "docs/survive.md": "docs/test_survive.py",
