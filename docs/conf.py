@@ -23,6 +23,7 @@ NAVIGATION = {
         docs/placement-tests
         docs/survive
         docs/rebalance
+        docs/move-a-namespace
         docs/no-harm
         docs/web
         docs/claims

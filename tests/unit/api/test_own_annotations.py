@@ -107,3 +107,12 @@ def test_the_reason_names_the_limit_or_the_field(name: str, text: str, why: str)
 def test_annotations_that_can_be_read_or_are_missing_have_no_problem() -> None:
     assert unreadable_annotation({}) is None
     assert unreadable_annotation({LAST_MOVE: '{"moves":[]}', HELD: ""}) is None
+
+
+def test_fields_of_a_newer_version_are_ignored() -> None:
+    at, newer = "1970-01-01T00:00:01.000Z", {"newer": ["field"]}
+    moves = {"moves": [{"at": at, "replicas": 2, **newer}], **newer}
+    assert moves_in(json.dumps(moves)) == (RecordedMove(1.0, 2),)
+    assert held_in(json.dumps({"since": at, "cause": "budget", **newer})) == HeldDecision(1.0, "budget")
+    change = {"n": 1, "at": at, "from": "a", "to": "b", **newer}
+    assert change_in(json.dumps(change)) == TermChange(1, 1.0, "a", "b")
