@@ -111,7 +111,7 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
                 return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
 
             by_cluster = _causes_by_cluster(using, key, several)
-            return _about_clusters(cluster, *by_cluster, ask_one, objects, bounds.seconds)
+            return _about_clusters(cluster, *by_cluster, ask_one, objects, seconds=bounds.seconds)
         return _about_binding(ask(using, key, _question(arguments), bounds, more), objects)
 
 
@@ -127,6 +127,7 @@ def _about_clusters(
     stored: Collection[str],
     ask_one: Callable[[str, float], WhyNot],
     objects: Fleet,
+    *,
     seconds: float = 0.0,
 ) -> CommandAnswer:
     from karmada_advisor.views.why_not import why_not_clusters_text
