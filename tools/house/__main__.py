@@ -15,10 +15,10 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 56_320,
+    "lines of code, product": 56_460,
     "lines of code, tools": 25_800,
-    "lines of code, tests": 75_600,
-    "words of prose": 56_500,
+    "lines of code, tests": 75_800,
+    "words of prose": 56_750,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,
     "files entered by explain": 132,
