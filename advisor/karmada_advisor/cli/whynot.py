@@ -6,9 +6,9 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
@@ -47,6 +47,9 @@ from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import replace
+
+if TYPE_CHECKING:  # loaded for this question only
+    from karmada_advisor.whynot.clusters import WhyNotClusters
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -92,8 +95,10 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
         found = answer_unclaimed(explanation, objects.policies or (), template, goal, [*several, cluster][0])
         if several:
-            causes = dict.fromkeys(several, found.causes[0])
-            return _about_clusters(cluster, causes, (), lambda *_: found, objects)
+            from karmada_advisor.whynot.clusters import answer_clusters
+
+            same = dict.fromkeys(several, found.causes[0])
+            return _about_clusters(answer_clusters(cluster, same, (), lambda *_: found, 0.0), objects)
         return _about_binding(found, objects)
     with (
         explaining(objects, rules, plane, as_new=arguments.as_new) as using,
@@ -106,12 +111,14 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         more = _by_rules(rules, plane, using) if arguments.allow else None
         bounds, key = search_bounds(arguments.timeout, arguments.max_runs), objects.find().key
         if several:
+            from karmada_advisor.whynot.clusters import answer_clusters
 
             def ask_one(name: str, seconds: float) -> WhyNot:
                 return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
 
-            by_cluster = _causes_by_cluster(using, key, several)
-            return _about_clusters(cluster, *by_cluster, ask_one, objects, seconds=bounds.seconds)
+            causes, stored = _causes_by_cluster(using, key, several)
+            answers = answer_clusters(cluster, causes, stored, ask_one, bounds.seconds)
+            return _about_clusters(answers, objects)
         return _about_binding(ask(using, key, _question(arguments), bounds, more), objects)
 
 
@@ -121,19 +128,9 @@ def _about_binding(found: WhyNot, objects: Fleet) -> CommandAnswer:
     return CommandAnswer(found, partial(why_not_text, found), status)
 
 
-def _about_clusters(
-    where: str,
-    causes: Mapping[str, Cause | None],
-    stored: Collection[str],
-    ask_one: Callable[[str, float], WhyNot],
-    objects: Fleet,
-    *,
-    seconds: float = 0.0,
-) -> CommandAnswer:
+def _about_clusters(found: WhyNotClusters, objects: Fleet) -> CommandAnswer:
     from karmada_advisor.views.why_not import why_not_clusters_text
-    from karmada_advisor.whynot.clusters import answer_clusters
 
-    found = answer_clusters(where, causes, stored, ask_one, seconds)
     status = _about_binding(found.answer, objects).status
     return CommandAnswer(found, partial(why_not_clusters_text, found), status)
 

@@ -112,4 +112,5 @@ def answer_clusters(
 
 
 def _need(remedy: VerifiedRemedy) -> tuple[int, ...]:
+    """Return the rank of a remedy, the least first; an answer without one comes after all (``2``)."""
     return (not remedy.uses_cluster, remedy.harm.degree, len(remedy.edits), remedy.moves)

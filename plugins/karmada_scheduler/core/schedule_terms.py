@@ -66,19 +66,21 @@ async def _try_terms(
 ) -> Decision:
     """Try the affinity terms in turn, starting with the one in use.
 
-    If none works, the error of the first is the decision's. Earlier terms are not tried: a binding does not return
-    to a term that it has left, unless a Reconsider plugin proposes that, or by the rules of 1.19 a reschedule is
-    requested. A reschedule that fails removes nothing from the clusters of the term in use, unless they do not fit either;
-    karmada-scheduler 1.19 goes by the error of the first term alone (docs/differences-from-upstream.md). A plugin error or an invalid expression ends
-    the pass: it implies nothing about the clusters, so it must neither clear a placement nor move the binding to the next
-    term.
+    Earlier terms are tried if a Reconsider plugin proposes that, or if a reschedule is requested and decided by the rules of
+    1.19. A binding does not return to a term that it has left otherwise.
+
+    If no term works, the error of the first one is the decision's. It clears the placement only if the term in use does not
+    fit either. karmada-scheduler 1.19 goes by the first error alone (docs/differences-from-upstream.md).
+
+    A plugin error or an invalid expression ends the pass. It implies nothing about the clusters, so it must neither clear a
+    placement nor move the binding to the next term.
     """
     failures: list[TermFailure] = []
     attempts: list[TermAttempt] = []
     in_use = _term_in_use(binding, placement)
     if terms is None:
-        from_first = inputs.gates.rules.reschedule_from_first and binding.reschedule_triggered
-        terms = range(0 if from_first else in_use, len(placement.cluster_affinities))
+        first = 0 if _begins_with_first(binding, inputs.gates.rules) else in_use
+        terms = range(first, len(placement.cluster_affinities))
     for index in terms:
         name = placement.cluster_affinities[index].affinity_name
         cycle = _cycle(binding, placement, inputs, name)
@@ -129,9 +131,13 @@ def terms_from(binding: Binding, name: str, rules: DecisionRules) -> range | Non
     """Return the indexes of the affinity terms from the one with a name on; None if there is none, or all are tried anyway."""
     placement = binding.spec.placement
     names = [term.affinity_name for term in placement.cluster_affinities] if placement is not None else []
-    if name not in names or (rules.reschedule_from_first and binding.reschedule_triggered):
+    if name not in names or _begins_with_first(binding, rules):
         return None
     return range(names.index(name), len(names))
+
+
+def _begins_with_first(binding: Binding, rules: DecisionRules) -> bool:
+    return rules.reschedule_from_first and binding.reschedule_triggered
 
 
 def _term_in_use(binding: Binding, placement: Placement) -> int:
