@@ -276,7 +276,7 @@ def everything() -> BindingBuilder:
         .replicas(2, cpu=1).priority_class("high").node_claim(nodeSelector={"disk": "ssd"}).component("c", 1)
         .groups(affinity="g").priority(5).scheduler("mine").suspended().evicted_from("m9").on(m1=2)
         .purge_mode("Gracefully")
-        .workload_affinity(affinity="app").observing("near").observed_generation(2).health(m1="Healthy")
+        .workload_affinity(affinity="app").observing("near").observed_generation(2).health(m1="Healthy").reports(m1=2)
         .condition(type="Scheduled", status="True")
         .last_scheduled("2026-01-01T00:00:00Z").reschedule_triggered("2026-01-02T00:00:00Z")
     )  # fmt: skip

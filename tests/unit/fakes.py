@@ -86,6 +86,22 @@ class FakeApiServer:
             raise self.torn.pop(0)
         return stored
 
+    async def patch_spec(
+        self,
+        key: BindingKey,
+        *,
+        resource_version: str,
+        spec: dict[str, Any],
+        before_send: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        before_send()
+        self._check("spec", key, resource_version)
+        self.requests.append(("spec", key.name, spec))
+        stored = self.change(key.name, **spec)
+        for name in [name for name, value in spec.items() if value is None]:
+            del stored["spec"][name]
+        return stored
+
     async def patch_status(
         self,
         key: BindingKey,

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from karmada_advisor.state.stored import Manifest, integer_at, mapping, mappings, part
+from karmada_advisor.state.stored import Manifest, mapping, mappings, part
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
+from karmada_scheduler.api.manifest import integer_at
 
 _FOLLOWER_LABEL: Final = "resourcebinding.karmada.io/depended-by-"
 """What the dependencies distributor writes onto each binding that it has made, before a hash."""

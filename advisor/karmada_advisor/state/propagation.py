@@ -12,9 +12,11 @@ from typing import Any, Final, Self
 
 from karmada_advisor.state.copies import Copy, copies_of, live_tasks, required_on
 from karmada_advisor.state.model import Applied, ClusterStatus
-from karmada_advisor.state.stored import Manifest, integer_at, mapping, mappings, part, text_of
+from karmada_advisor.state.stored import Manifest, mapping, mappings, part, text_of
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.manifest import integer_at
 from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.api.reported_replicas import reported_replicas, under_way
 from karmada_scheduler.structs import Struct, replace
 
 
@@ -76,9 +78,6 @@ _UNHEALTHY: Final = "Unhealthy"
 _SYNC_MODE: Final = ("spec", "syncMode")
 
 _ALL_FAILED: Final = re.compile(r"^Failed to apply all manifests \(\d+/\d+\): ")
-
-_SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
-"""Kinds of apps/v1 that report how many replicas they have; Kubernetes leaves a count of 0 out."""
 
 _WHOLE: Final = frozenset({"FlinkDeployment"})
 """Kinds whose replicas Karmada divides in the binding and not in the manifest.
@@ -153,7 +152,7 @@ class _Reports:
         item = self.by_name.get(name, {})
         applied, message = _applied(item)
         status, health = mapping(item.get("status")), str(item.get("health") or "")
-        ready, running = _ready(status), self._running(status)
+        ready, running = _ready(status), reported_replicas(status, self._spec.resource)
         wanted = None if copy is None else copy.replicas
         reason = problem = ""
         if applied is Applied.NO:
@@ -165,8 +164,8 @@ class _Reports:
             reason, problem = "Unhealthy", f"applied, {count} on {name}"
         elif copy is not None and (other := self._other_number(copy, status, running)):
             reason, problem = "OtherNumber", f"{name} {other}"
-            if under_way := _under_way(status, running):
-                reason, problem = "RollingOut", f"{name} {other}: {under_way}"
+            if change := under_way(status, running):
+                reason, problem = "RollingOut", f"{name} {other}: {change}"
         elif copy is not None and applied is Applied.NOT_REPORTED and self._expects_reports:
             since = f"; FullyApplied is False since {self._since}" if self._applied == "False" else ""
             reason, problem = "NotOurs", f"no report from {name} that the Work is applied{since}"
@@ -178,14 +177,6 @@ class _Reports:
         """Whether a cluster without a report is one to which nothing came: others have reported, or Karmada says so."""
         reports = self.by_name.values()
         return self._applied == "False" or any(_applied(item)[0] is Applied.YES for item in reports)
-
-    def _running(self, status: Manifest) -> int | None:
-        count, resource = integer_at(status, "replicas"), self._spec.resource
-        if count is not None or resource.api_version != "apps/v1" or resource.kind not in _SCALED:
-            return count
-        has_some = any(integer_at(status, f"{name}Replicas") for name in ("ready", "available", "updated"))
-        reports = "observedGeneration" in status or "unavailableReplicas" in status
-        return 0 if reports and not has_some else None
 
     def _other_number(self, copy: Copy, status: Manifest, running: int | None) -> str:
         """Return that a cluster runs another number of replicas than is assigned; "" if not, or if that is not known."""
@@ -204,17 +195,6 @@ class _Reports:
         old = f", by generation {generation} of the template; others have {self._template}" if is_old else ""
         replicas = "replica" if copy.replicas == 1 else "replicas"
         return f"runs {running} instead of {copy.replicas} {replicas}{old}"
-
-
-def _under_way(status: Manifest, running: int | None) -> str:
-    """Return what the workload's controller has still to do; "" if nothing, so that it will stay as it is."""
-    generation, observed = integer_at(status, "generation"), integer_at(status, "observedGeneration")
-    if generation is not None and observed is not None and observed < generation:
-        return f"its controller has not seen generation {generation}"
-    updated = integer_at(status, "updatedReplicas")
-    if updated is not None and running is not None and updated < running:
-        return f"a roll-out has not ended, {updated} of {running} are updated"
-    return ""
 
 
 def _failure(status: Manifest) -> str:

@@ -100,12 +100,6 @@ def value_at(manifest: Mapping[str, Any] | None, *path: str) -> Any:
     return found
 
 
-def integer_at(manifest: Manifest, name: str) -> int | None:
-    """Return an integer in a manifest, None if it is missing or something else."""
-    value = manifest.get(name)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
 def part(manifest: Manifest, *path: str) -> Mapping[str, Any]:
     """Return an object in a manifest; empty if it is missing or something else."""
     return mapping(value_at(manifest, *path))

@@ -10,7 +10,7 @@ Differs: docs/differences-from-upstream.md, "Writes".
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -40,6 +40,7 @@ from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core.condition import retryable
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import may_observe
+from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.report import Report, status_fields
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
@@ -58,6 +59,8 @@ CANCELLED: Final = "MoveCancelled"
 WARNED: Final = "GuardWarning"
 """The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written, and
 removed again, and a decision is let through with a warning."""
+RESYNCED: Final = "BindingResynced"
+"""The reason of the Event for a binding that Karmada is to apply once more."""
 WAITING: Final = "ScheduleBindingWaiting"
 """The reason of the Event for a binding that waits at Permit; upstream has no Permit."""
 
@@ -200,6 +203,32 @@ class BindingCycle(IdentityStruct):
     async def observe(self, binding: Binding, *, term: str = "", observes: bool = True) -> AttemptOutcome:
         """Write into the status that no scheduling is needed, as ``StatusWriter.observe``."""
         return await self._statuses.observe(binding, term=term, observes=observes)
+
+    async def resync(self, binding: Binding, clusters: Sequence[str], framework: Framework) -> AttemptOutcome:
+        """Let Karmada apply a binding once more, and record that in an Event; it raises nothing, except if cancelled.
+
+        Args:
+            binding: The binding.
+            clusters: The clusters that report another number of replicas than theirs, or have no Work.
+            framework: The plugins of its profile.
+        """
+        try:
+            stored = await self.writer.resync(binding)
+        except (ApiError, NotLeadingError) as error:
+            log.warning("Cannot let Karmada apply %s once more: %s", binding.key.display, error)
+            return AttemptOutcome(Action.RETRY, error) if isinstance(error, NotLeadingError) else DONE
+        shares = {each.name: each.replicas for each in stored.spec.clusters}
+        reports = reported_by_cluster(stored.status)
+        text = "Karmada is to apply it once more, as " + ", ".join(
+            f"{name} reports {reports[name]} of {shares[name]} replicas"
+            if name in reports
+            else f"{name} has no Work"
+            for name in clusters
+            if name in shares
+        )
+        log.warning("%s: %s", binding.key.display, text, extra={"binding": str(binding.key)})
+        self.recorder.record(stored, WARNING, RESYNCED, text)
+        return await self.observe(stored, observes=may_observe(framework, stored))
 
     def forget(self, key: BindingKey) -> None:
         """Drop the state of a binding that was deleted."""

@@ -175,6 +175,33 @@ class BindingWriter(Struct, frozen=True):
         self.bindings.put_written(stored)
         return stored
 
+    async def resync(self, binding: Binding) -> Binding:
+        """Raise the generation of a binding without a change that any program sees; return the binding as stored.
+
+        An empty list of eviction tasks means the same as none. Raises as ``patch_result`` does; a conflict if the binding
+        has eviction tasks by now, or other clusters.
+        """
+        async with self._slot(low_priority=True):
+            manifest = await self.read_manifest(binding.key)
+            newest = _parsed(Binding.from_manifest, manifest)
+            if (
+                newest.spec != binding.spec
+                or newest.uid != binding.uid
+                or newest.spec.graceful_eviction_tasks
+            ):
+                raise ApiError(f"{binding.key.display} has changed", code=409, reason="Conflict")
+            tasks: list[Any] | None = None if "gracefulEvictionTasks" in manifest["spec"] else []
+            with self._counted("resync"):
+                manifest = await self.client.patch_spec(
+                    binding.key,
+                    resource_version=newest.resource_version,
+                    spec={"gracefulEvictionTasks": tasks},
+                    before_send=self.ensure_leading,
+                )
+            stored = _parsed(Binding.from_manifest, manifest)
+        self.bindings.put_written(stored)
+        return stored
+
     async def patch_status(
         self, binding: Binding, fields_for: Callable[[Binding], dict[str, Any]], *, low_priority: bool
     ) -> None:

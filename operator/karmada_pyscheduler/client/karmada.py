@@ -214,6 +214,21 @@ class KarmadaClient:
         )
         return _checked(key, response)
 
+    async def patch_spec(
+        self,
+        key: BindingKey,
+        *,
+        resource_version: str,
+        spec: Mapping[str, Any],
+        before_send: Callable[[], None] = lambda: None,
+    ) -> dict[str, Any]:
+        """Merge fields into a binding's spec, as ``patch_result``; None removes one. Return the binding as stored."""
+        body = {"metadata": {"resourceVersion": resource_version}, "spec": dict(spec)}
+        response = await self._connection.request(
+            "PATCH", _path(key), body=body, content_type=MERGE_PATCH, before_send=before_send
+        )
+        return _checked(key, response)
+
     async def patch_status(
         self,
         key: BindingKey,

@@ -272,6 +272,8 @@ class Scheduler(IdentityStruct):
         is_due = binding.generation != binding.status.scheduler_observed_generation
         # If it may not, the next status of the workload, or the end of its eviction, adds it to the queue.
         observes = is_due and may_observe(request.framework, binding)
+        if clusters := self.state.resyncs.due(binding):
+            return self.cycle.resync(binding, clusters, request.framework)
         if not request.term and self.cycle.is_observed(binding, observes=observes):
             return None
         return self.cycle.observe(binding, term=request.term, observes=observes)
@@ -300,11 +302,15 @@ class Scheduler(IdentityStruct):
                     self.state.queue.add(attempt.key, newest.spec.priority)
                 return DONE
             pending = self._write(attempt, request, decision)
-        return DONE if pending is None else await pending
+        return attempt.outcome if pending is None else await pending
 
     def _write(self, attempt: Attempt, request: DecisionRequest, decision: Decision) -> PendingAttempt | None:
         """Reserve what a decision takes, and return the binding cycle that writes it; None if nothing has to be written."""
         binding, framework = request.binding, request.framework
+        if delay := self.state.reduced.seconds_until_settled(binding, decision.targets or ()):
+            log.log(logs.V3, "%s waits until Karmada has seen its last change", binding.key.display)
+            attempt.outcome = AttemptOutcome(Action.CHECK_LATER, delay=delay)
+            return None
         attempt.request = request
         if log.isEnabledFor(logs.V4):
             for line in decision_log.lines(decision):
@@ -318,6 +324,8 @@ class Scheduler(IdentityStruct):
         if transaction is None:
             self._recording.ended(attempt, None)
             attempt.count(DONE)
+            if clusters := self.state.resyncs.due(binding):
+                return self.cycle.resync(binding, clusters, framework)
             return None
         if decision.fallbacks:
             log.info(

@@ -17,9 +17,11 @@ from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache, RefusedBindings
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.informer.list_requests import ListRequests
+from karmada_pyscheduler.informer.requeue import only_assigned
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_pyscheduler.scheduler.attempt import Attempt, DecisionRequest
 from karmada_pyscheduler.scheduler.reconsideration import Reconsiderations
+from karmada_pyscheduler.scheduler.resync import ReducedShares, Resyncs
 from karmada_pyscheduler.scheduling_queue.queue import SchedulingQueue
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.binding_cycle.transaction import BindingTransaction
@@ -136,7 +138,11 @@ class SchedulerState(IdentityStruct):
 
     def __post_init__(self) -> None:
         self.gate = PreEnqueueGate(self.queue, self.bindings)
+        self.reduced = ReducedShares(self.clock)
+        self.resyncs = Resyncs(self.queue, self.clock)
         self.bindings.add_listener(self.refused.on_binding_change)
+        self.bindings.add_listener(self.reduced.on_binding_change)
+        self.bindings.add_listener(only_assigned(self.resyncs.on_binding_change, self.profiles.names))
         self.reconsiderations = Reconsiderations(
             bindings=self.bindings,
             queue=self.queue,

@@ -152,7 +152,6 @@ class Binding(Struct, frozen=True):
         if kind == RESOURCE_BINDING and not namespace:
             raise ManifestError("metadata.namespace", "is missing")
         spec = read_spec(read_mapping(manifest, "spec", ""))
-        is_evicted = bool(spec.graceful_eviction_tasks)
         return cls(
             key=BindingKey(
                 interned(kind),
@@ -167,7 +166,7 @@ class Binding(Struct, frozen=True):
             deleting=metadata.get("deletionTimestamp") is not None,
             creation_timestamp=read_creation(metadata),
             spec=spec,
-            status=read_status(read_mapping(manifest, "status", ""), is_evicted=is_evicted),
+            status=read_status(read_mapping(manifest, "status", ""), spec),
         )
 
     def with_status(self, manifest: Manifest) -> Binding:
@@ -183,9 +182,7 @@ class Binding(Struct, frozen=True):
         return replace(
             self,
             resource_version=read_text(metadata, "resourceVersion", "metadata"),
-            status=read_status(
-                read_mapping(manifest, "status", ""), is_evicted=bool(self.spec.graceful_eviction_tasks)
-            ),
+            status=read_status(read_mapping(manifest, "status", ""), self.spec),
         )
 
 

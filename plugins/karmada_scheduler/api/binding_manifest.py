@@ -41,6 +41,7 @@ from karmada_scheduler.api.manifest import (
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import read_list
+from karmada_scheduler.api.reported_replicas import settled_replicas
 
 _UNIQUE_LABELS: Final = frozenset(f"{kind.lower()}.karmada.io/permanent-id" for kind in KINDS)
 """Labels whose value no other binding has."""
@@ -49,6 +50,8 @@ _TARGET_FIELDS: Final = frozenset({"name", "replicas"})
 
 _CACHED_REQUIREMENTS: Final = 8192
 _CACHED_VALUES: Final = 1 << 15
+_SHARED_CLUSTERS: Final = 8
+"""Bindings with the same number of replicas on so many clusters are frequent."""
 _MAX_NAME: Final = 253
 """Length of the longest object name in Kubernetes."""
 
@@ -243,8 +246,8 @@ def _parse_requirements(manifest: Manifest) -> ReplicaRequirements:
     )
 
 
-def read_status(status: Manifest, *, is_evicted: bool = False) -> BindingStatus:
-    """Read the status of a binding; ``is_evicted`` is whether it has graceful eviction tasks."""
+def read_status(status: Manifest, spec: BindingSpec | None = None) -> BindingStatus:
+    """Read the status of a binding; without its spec, what ``aggregatedStatus`` has depending on that is left out."""
     conditions: Sequence[Manifest] = status.get("conditions") or ()
     if conditions:
         conditions = read_mappings(status, "conditions", "status")
@@ -255,7 +258,10 @@ def read_status(status: Manifest, *, is_evicted: bool = False) -> BindingStatus:
         last_scheduled_time=read_time(status, "lastScheduledTime", "status"),
         conditions=tuple([_read_condition(each) for each in conditions]),
         aggregated_status=_read_health(status) if aggregated else (),
-        aggregated_items=tuple(aggregated) if aggregated and is_evicted else (),
+        aggregated_items=tuple(aggregated) if aggregated and spec and spec.graceful_eviction_tasks else (),
+        reported_replicas=_read_replicas(aggregated, spec.resource)
+        if aggregated and spec and spec.is_workload
+        else (),
     )
 
 
@@ -287,3 +293,15 @@ def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
             for index, each in enumerate(read_mappings(status, "aggregatedStatus", "status"))
         ]
     )
+
+
+def _read_replicas(aggregated: Sequence[Manifest], resource: ObjectReference) -> tuple[int | None, ...]:
+    found = tuple([settled_replicas(each, resource) for each in aggregated])
+    if not any(each is not None for each in found):
+        return ()
+    return _shared_replicas(found) if len(found) <= _SHARED_CLUSTERS else found
+
+
+@lru_cache(maxsize=_CACHED_VALUES)
+def _shared_replicas(replicas: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    return replicas

@@ -241,6 +241,8 @@ class BindingStatus(Struct, frozen=True):
         scheduler_observing_affinity_name: The affinity term in use; empty with a single affinity.
         last_scheduled_time: When it was scheduled last.
         aggregated_status: The health of the workload on each cluster.
+        reported_replicas: How many replicas each of these clusters has, ready or not; None where that is not known or is
+            changing, and () if it is nowhere known.
         conditions: As in the manifest, so that they can be written back.
         aggregated_items: ``status.aggregatedStatus`` as it is, with the status of the workload on each cluster, for a
             binding with graceful eviction tasks; empty for others.
@@ -252,6 +254,7 @@ class BindingStatus(Struct, frozen=True):
     conditions: tuple[Mapping[str, Any], ...] = ()
     aggregated_status: tuple[ClusterHealth, ...] = ()
     aggregated_items: tuple[Manifest, ...] = ()
+    reported_replicas: tuple[int | None, ...] = ()
 
     def condition(self, type_: str) -> Mapping[str, Any] | None:
         """Return the condition of a type, None without one."""

@@ -160,6 +160,12 @@ def read_integer(parent: Manifest, key: str, path: str, *, bits: int = 64) -> in
     raise wrong_type(value, f"{path}.{key}", "an integer")
 
 
+def integer_at(parent: Mapping[str, Any], key: str) -> int | None:
+    """Return an integer, None if it is missing or something else."""
+    value = parent.get(key)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 def read_boolean(parent: Manifest, key: str, path: str) -> bool:
     """Read a truth value; an absent one is false."""
     value = parent.get(key)

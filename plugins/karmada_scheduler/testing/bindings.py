@@ -153,6 +153,15 @@ class BindingBuilder(ObjectBuilder):
         ]
         return self
 
+    def reports(self, **replicas_by_cluster: int) -> Self:
+        """Set the replicas that clusters report, where Karmada has applied the workload: ``reports(m1=2, m2=0)``."""
+        known = {each["clusterName"]: each for each in self._status.get("aggregatedStatus", ())}
+        for name, replicas in replicas_by_cluster.items():
+            report = {"applied": True, "status": {"replicas": replicas}}
+            known[name] = {"clusterName": name, **known.get(name, {}), **report}
+        self._status["aggregatedStatus"] = list(known.values())
+        return self
+
     def last_scheduled(self, moment: str) -> Self:
         """Set the time of the last schedule."""
         return self._set(self._status, lastScheduledTime=moment)

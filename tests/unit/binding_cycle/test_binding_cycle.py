@@ -1259,3 +1259,71 @@ async def test_the_refusal_of_a_guard_plugin_is_not_written_later(harness: Cycle
         "schedulerObservedGeneration": harness.stored["metadata"]["generation"],
     }
     assert harness.cycle.is_observed(Binding.from_manifest({**harness.stored, "status": status}))
+
+
+def reporting_manifest(**items: int) -> dict[str, Any]:
+    """A scheduled binding of which clusters report these replicas."""
+    manifest = scheduled_manifest()
+    manifest["status"]["aggregatedStatus"] = [
+        {"clusterName": name, "applied": True, "status": {"replicas": replicas}}
+        for name, replicas in items.items()
+    ]
+    return manifest
+
+
+async def test_a_resync_raises_the_generation_and_changes_nothing_else() -> None:
+    harness = CycleHarness(reporting_manifest(m1=0))
+    before = copy.deepcopy(harness.stored)
+    assert await harness.cycle.resync(harness.binding, ("m1", "m2"), NO_PLUGINS) == DONE
+    assert harness.requests == [
+        ("spec", {"gracefulEvictionTasks": []}),
+        ("status", {"schedulerObservedGeneration": 4}),
+    ]
+    stored = harness.stored
+    assert stored["metadata"]["generation"] == before["metadata"]["generation"] + 1
+    assert {**stored["spec"], "gracefulEvictionTasks": None} == {
+        **before["spec"],
+        "gracefulEvictionTasks": None,
+    }
+    assert harness.recorder.events == [
+        (
+            "Warning",
+            "BindingResynced",
+            "Karmada is to apply it once more, as m1 reports 0 of 2 replicas, m2 has no Work",
+        )
+    ]
+    assert harness.cache.get(harness.binding.key) == harness.newest
+    assert await harness.cycle.resync(harness.newest, ("m1",), NO_PLUGINS) == DONE
+    assert harness.requests[2:] == [
+        ("spec", {"gracefulEvictionTasks": None}),
+        ("status", {"schedulerObservedGeneration": 5}),
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"clusters": [{"name": "m1", "replicas": 2}]},
+        {"gracefulEvictionTasks": [{"fromCluster": "m1", "producer": "x"}]},
+    ],
+)
+async def test_a_binding_that_has_changed_is_not_resynced(change: dict[str, Any]) -> None:
+    harness = CycleHarness(reporting_manifest(m1=0))
+    harness.change(**change)
+    assert await harness.cycle.resync(harness.binding, ("m1",), NO_PLUGINS) == DONE
+    assert (harness.requests, harness.recorder.events) == ([], [])
+
+
+async def test_a_process_that_may_not_lead_any_more_resyncs_nothing() -> None:
+    harness = CycleHarness(reporting_manifest(m1=0))
+    harness.is_leading = False
+    outcome = await harness.cycle.resync(harness.binding, ("m1",), NO_PLUGINS)
+    assert (outcome.action, harness.requests, harness.recorder.events) == (Action.RETRY, [], [])
+
+
+@pytest.mark.parametrize("code", [0, 403, 404, 409, 500])
+async def test_a_resync_that_is_refused_waits_for_its_next_turn(code: int) -> None:
+    harness = CycleHarness(reporting_manifest(m1=0))
+    harness.server.failures = {"spec": [ApiError("refused", code=code)]}
+    assert await harness.cycle.resync(harness.binding, ("m1",), NO_PLUGINS) == DONE
+    assert harness.recorder.events == []

@@ -36,6 +36,7 @@ OTHERS: Final[dict[str, int]] = {
     # names and numbers, longer ones are not cached
     "api.binding_manifest:_shared_target": (1 << 15) * (NAME + ENTRY),
     "api.binding_manifest:_shared_health": (1 << 15) * (NAME + ENTRY),
+    "api.binding_manifest:_shared_replicas": (1 << 15) * (8 * POINTER + ENTRY),
     "api.content_cache:_interned_map": (1 << 13) * 4096,
     "records.record:_to_the_second": 4 * ENTRY,
     "logs:_second": ENTRY,

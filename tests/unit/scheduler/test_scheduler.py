@@ -43,6 +43,7 @@ class RecordingCycle:
     def __init__(self) -> None:
         self.bound: list[Decision] = []
         self.observed: list[str] = []
+        self.resynced: list[tuple[str, tuple[str, ...]]] = []
         self.deleting: list[str] = []
         self.forgotten: list[str] = []
         self.results: list[AttemptOutcome | BaseException] = []
@@ -83,6 +84,10 @@ class RecordingCycle:
 
     async def observe(self, binding: Binding, *, term: str = "", observes: bool = True) -> AttemptOutcome:
         self.observed.append(f"{binding.key.name} {term}".strip())
+        return DONE
+
+    async def resync(self, binding: Binding, clusters: tuple[str, ...], _framework: object) -> AttemptOutcome:
+        self.resynced.append((binding.key.name, clusters))
         return DONE
 
     def forget(self, key: BindingKey) -> None:
@@ -132,6 +137,7 @@ class LoopHarness:
             clock=lambda: self.now,
             assumed=assumed,
         )
+        self.state = state
         self.gate = state.gate
         self.scheduler = Scheduler(
             chosen,

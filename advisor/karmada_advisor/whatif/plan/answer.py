@@ -19,7 +19,7 @@ from karmada_advisor.fleet.read import SYSTEM_PRIORITY_CLASSES
 from karmada_advisor.fleet.rules import Rules, print_warning
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.quota import Quota, read_quota
-from karmada_advisor.state.stored import integer_at, text_of, value_at
+from karmada_advisor.state.stored import text_of, value_at
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.derive import changed_kinds, selected_kinds
 from karmada_advisor.whatif.plan.fleet_rules import (
@@ -34,7 +34,7 @@ from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whatif.plan.objects import ChangeShown, Manifest, PlanObjects, template_key
 from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whatif.plan.result import make_plan
-from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.manifest import ManifestError, integer_at
 from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates

@@ -8,7 +8,7 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.copies import others_on
-from karmada_advisor.state.stored import integer_at, mappings, part, value_at
+from karmada_advisor.state.stored import mappings, part, value_at
 from karmada_advisor.whatif.plan.objects import (
     ChangedObjects,
     ChangeError,
@@ -18,7 +18,7 @@ from karmada_advisor.whatif.plan.objects import (
 )
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND as CLUSTER
-from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.manifest import ManifestError, integer_at
 
 UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
 """The key of the taint that ``karmadactl cordon`` sets."""

@@ -1,0 +1,39 @@
+"""Clusters that were not told the replicas of a binding, as far as stored state shows it.
+
+Karmada's binding controller compares the manifest that it renders with the Work in its cache. If a share is taken and
+given back within milliseconds, the cache may lack the controller's own last write, and the controller finds nothing to
+do. The Work then keeps the old number until the generation of the binding changes.
+
+Source: karmada v1.18.2 pkg/controllers/binding/binding_controller.go (GenerationChangedPredicate) and
+pkg/controllers/ctrlutil/work.go (CreateOrUpdateWork).
+"""
+
+from __future__ import annotations
+
+from karmada_scheduler.api.binding import Binding, BindingStatus
+
+_FULLY_APPLIED = "FullyApplied"
+
+
+def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:
+    """Return the clusters that report another number of replicas than their share, or have no Work.
+
+    Reports of another number may be right: an autoscaler or a quota of the cluster changes it, too. A cluster that is not
+    in ``aggregatedStatus`` has no Work, if Karmada has reported about the binding before.
+    """
+    spec, status = binding.spec, binding.status
+    is_reported = status.condition(_FULLY_APPLIED) is not None
+    if binding.deleting or spec.graceful_eviction_tasks or len(spec.components) > 1 or not is_reported:
+        return ()
+    told = {each.cluster_name for each in status.aggregated_status}
+    reports = reported_by_cluster(status)
+    return tuple(
+        name for name, share in spec.clusters if name not in told or reports.get(name, share) != share
+    )
+
+
+def reported_by_cluster(status: BindingStatus) -> dict[str, int]:
+    """Return how many replicas each cluster reports, as far as that is known."""
+    names = (each.cluster_name for each in status.aggregated_status)
+    known = zip(names, status.reported_replicas, strict=False)
+    return {name: replicas for name, replicas in known if replicas is not None}
