@@ -122,6 +122,15 @@ class AllActions(Actions):
 
         return self._change_binding(name, add)
 
+    def do_take_replicas(self, name: str, all: bool) -> bool:  # noqa: A002 (an argument of a plan)
+        """Take replicas of a binding from its first cluster, as a descheduler does, or from all."""
+
+        def take(found: Object) -> None:
+            for target in (found["spec"].get("clusters") or ())[: None if all else 1]:
+                target["replicas"] = 0
+
+        return self._change_binding(name, take)
+
     def do_set_priority(self, name: str, priority: int) -> bool:
         """Change the priority of a binding, as the detector does when its policy has another PriorityClass."""
         return self._change_binding(

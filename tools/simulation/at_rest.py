@@ -61,6 +61,8 @@ def problems(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]
         for problem in page.problems(run.model):
             yield ("shown", f"{page.name}: {problem}")
     yield from _balanced(run)
+    for problem in run.works.wrong() if run.works is not None else ():
+        yield ("told", problem)
 
 
 def _alive(run: Run) -> Iterator[Problem]:

@@ -9,6 +9,7 @@ from karmada_pyscheduler.app.application import Application
 from karmada_pyscheduler.client import paths
 from karmada_pyscheduler.client.leader import Elector
 from karmada_pyscheduler.informer import cluster_lists, cluster_reads
+from karmada_pyscheduler.scheduler import resync
 from karmada_pyscheduler.scheduling_queue.priority_queue import PrioritySchedulingQueue
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import replace
@@ -105,3 +106,27 @@ def _start_waits_for_each_name() -> Patches:
     yield cluster_reads, "is_subdomain", bool
     yield cluster_lists, "is_subdomain", bool
     yield paths, "_segment", str
+
+
+@_bug("what another program took is given back at once", "told", found_by=("3", "works"))
+def _given_back_at_once() -> Patches:
+    yield resync, "SETTLE_SECONDS", 0.0
+    yield resync, "RESYNC_SECONDS", ()
+
+
+@_bug("a cluster that was not told its replicas is never told", "told", found_by=("3", "works"))
+def _never_resynced() -> Patches:
+    yield resync, "RESYNC_SECONDS", ()
+
+
+@_bug("a second delay of a key is lost", "told", found_by=("3", "works"))
+def _second_delay_is_lost() -> Patches:
+    original = resync.Resyncs.due
+
+    def due(self: Any, binding: Any) -> Any:
+        found = self._resyncs.get(binding.key)
+        if found is None or found.due is None or found.due > self.clock():
+            return ()
+        return original(self, binding)
+
+    yield resync.Resyncs, "due", due

@@ -16,6 +16,7 @@ from tools.simulation import (
     generate_guard,
     generate_mishaps,
     generate_rounds,
+    generate_works,
 )
 from tools.simulation.plan import Plan
 
@@ -26,6 +27,7 @@ _GENERATORS: Final = (
     generate_aimed,
     generate_answers,
     generate_mishaps,
+    generate_works,
 )
 PROFILES: Final = tuple(profile for each in _GENERATORS for profile in each.PROFILES)
 ROUNDS: Final = "rounds"

@@ -33,6 +33,7 @@ from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
 from tools.simulation.rules import Violation
 from tools.simulation.setup import Setup
 from tools.simulation.simulation import HotLoopError, Process, Simulation
+from tools.simulation.works import Works
 
 REST_SECONDS: Final = 60.0
 """How long everything is watched at rest, at the end."""
@@ -94,6 +95,7 @@ class Run:
         )
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
+        self.works = Works(self.simulation, self.model, Random(f"{seed}:works")) if self.setup.works else None
         self.actions = AllActions(self)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.pages: list[PageReader] = []
