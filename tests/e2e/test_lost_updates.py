@@ -14,7 +14,7 @@ CLUSTER = "sim-a1"
 WORKS = f"/apis/work.karmada.io/v1alpha1/namespaces/karmada-es-{CLUSTER}/works"
 
 
-def told(plane: ControlPlane, namespace: str) -> dict[str, int]:
+def in_works(plane: ControlPlane, namespace: str) -> dict[str, int]:
     """The replicas of each Deployment of a namespace in its Work for the cluster."""
     found = map(_manifest, plane.client.list(WORKS))
     return {
@@ -59,14 +59,14 @@ def test_what_another_program_takes_is_given_back_and_arrives(
             lambda: controlplane.client.list(bindings), "all to be placed", until=is_whole, timeout=60
         )
         controlplane.wait_for(
-            lambda: told(controlplane, space), "all Works", until=lambda found: set(found.values()) == {3}
+            lambda: in_works(controlplane, space), "all Works", until=lambda found: set(found.values()) == {3}
         )
         in_parallel(take, controlplane.client.list(bindings))
     controlplane.wait_for(
         lambda: controlplane.client.list(bindings), "all to be placed", until=is_whole, timeout=60
     )
     controlplane.wait_for(
-        lambda: told(controlplane, space), "all Works", until=lambda found: set(found.values()) == {3}
+        lambda: in_works(controlplane, space), "all Works", until=lambda found: set(found.values()) == {3}
     )
     assert not [
         event
@@ -75,7 +75,7 @@ def test_what_another_program_takes_is_given_back_and_arrives(
     ]
 
 
-def test_a_cluster_that_was_not_told_its_replicas_is_told_them(
+def test_replicas_that_did_not_reach_a_cluster_are_applied_again(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     """A Work with another number is what Karmada's controller leaves behind when its cache is old."""

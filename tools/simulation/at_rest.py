@@ -62,7 +62,7 @@ def problems(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]
             yield ("shown", f"{page.name}: {problem}")
     yield from _balanced(run)
     for problem in run.works.wrong() if run.works is not None else ():
-        yield ("told", problem)
+        yield ("applied", problem)
 
 
 def _alive(run: Run) -> Iterator[Problem]:

@@ -23,7 +23,7 @@ At rest, some minutes after the last fault:
 - ``cached``: the caches of every process, standbys included, have what is stored.
 - ``recorded``: the record of each binding that the leader has placed has the result that it wrote.
 - ``shown``: the page has what is stored, and its lists are those of a page that has just read it (profile ``readers``).
-- ``told``: with Works, each cluster was told the replicas that its binding has for it.
+- ``applied``: with Works, each has the replicas of its binding.
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
 - ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
 """

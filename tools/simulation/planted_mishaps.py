@@ -108,18 +108,18 @@ def _start_waits_for_each_name() -> Patches:
     yield paths, "_segment", str
 
 
-@_bug("what another program took is given back at once", "told", found_by=("3", "works"))
+@_bug("what another program took is given back at once", "applied", found_by=("3", "works"))
 def _given_back_at_once() -> Patches:
     yield resync, "SETTLE_SECONDS", 0.0
     yield resync, "RESYNC_SECONDS", ()
 
 
-@_bug("a cluster that was not told its replicas is never told", "told", found_by=("3", "works"))
+@_bug("what did not reach a cluster is never applied again", "applied", found_by=("3", "works"))
 def _never_resynced() -> Patches:
     yield resync, "RESYNC_SECONDS", ()
 
 
-@_bug("a second delay of a key is lost", "told", found_by=("3", "works"))
+@_bug("a second delay of a key is lost", "applied", found_by=("3", "works"))
 def _second_delay_is_lost() -> Patches:
     original = resync.Resyncs.due
 

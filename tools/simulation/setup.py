@@ -14,7 +14,7 @@
 - ``page``: the times at which the page is started; the one that ran until then is ended. See ``page_reader``.
 - ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
 - ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
-- ``works``: whether clusters are told their replicas by Works, and report them; see ``works``.
+- ``works``: whether bindings have Works, whose replicas clusters report; see ``works``.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -63,7 +63,7 @@ class Setup:
         stops_within: Seconds within which a process ends after a signal, 0 for no limit.
         guard, fail_back, fresh_first: The args of PlacementGuard, FailBack and FreshFirst, None without the plugin.
         records: Whether decisions are recorded.
-        works: Whether clusters are told their replicas by Works.
+        works: Whether bindings have Works.
         page: When the page is started, and started again.
         versions: The versions of the plugins whose decisions may have been written so far.
     """

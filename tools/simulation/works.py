@@ -45,11 +45,11 @@ class Works:
         """Yield the bindings whose Works have other clusters or replicas."""
         for kind in BINDING_KINDS:
             for key, raw in self._model.state(kind).items():
-                wanted, told = targets_of(orjson.loads(raw)), self._told(kind, key, self._simulation.now)
-                if wanted != told:
-                    yield f"{kind} {key}: the clusters were told {told}, and the binding has {wanted}"
+                wanted, works = targets_of(orjson.loads(raw)), self._works_at(kind, key, self._simulation.now)
+                if wanted != works:
+                    yield f"{kind} {key}: the Works have {works}, and the binding has {wanted}"
 
-    def _told(self, kind: str, key: Key, at: float) -> dict[str, int]:
+    def _works_at(self, kind: str, key: Key, at: float) -> dict[str, int]:
         writes = self._writes.get((kind, key), ())
         return next((works for time, works in reversed(writes) if time <= at), {})
 
@@ -72,8 +72,8 @@ class Works:
         if raw is None:
             return
         now, wanted = self._simulation.now, targets_of(orjson.loads(raw))
-        cached = self._told(kind, key, now - self._draw.uniform(0.0, _LAG))
-        works = dict(self._told(kind, key, now))
+        cached = self._works_at(kind, key, now - self._draw.uniform(0.0, _LAG))
+        works = dict(self._works_at(kind, key, now))
         for name in cached.keys() | wanted.keys():
             if cached.get(name) == wanted.get(name):
                 continue  # up to date
@@ -92,7 +92,7 @@ class Works:
         status = found.setdefault("status", {})
         status["aggregatedStatus"] = [
             {"clusterName": name, "applied": True, "status": {"replicas": replicas}}
-            for name, replicas in sorted(self._told(kind, key, self._simulation.now).items())
+            for name, replicas in sorted(self._works_at(kind, key, self._simulation.now).items())
         ]
         others = [each for each in status.get("conditions") or () if each["type"] != _APPLIED["type"]]
         status["conditions"] = [*others, _APPLIED]

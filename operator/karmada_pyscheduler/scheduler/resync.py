@@ -1,4 +1,4 @@
-"""Decisions wait until Karmada has seen what another write took, and shares that a cluster was not told are applied again.
+"""Decisions wait until Karmada has seen what another write took, and shares that did not reach a cluster are applied again.
 
 ``core.lost_updates`` has the reason.
 """

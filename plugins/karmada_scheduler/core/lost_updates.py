@@ -1,4 +1,4 @@
-"""Clusters that were not told the replicas of a binding, as far as stored state shows it.
+"""Clusters that did not get the replicas of a binding, as far as stored state shows it.
 
 Karmada's binding controller compares the manifest that it renders with the Work in its cache. If a share is taken and
 given back within milliseconds, the cache may lack the controller's own last write, and the controller finds nothing to
@@ -25,10 +25,10 @@ def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:
     is_reported = status.condition(_FULLY_APPLIED) is not None
     if binding.deleting or spec.graceful_eviction_tasks or len(spec.components) > 1 or not is_reported:
         return ()
-    told = {each.cluster_name for each in status.aggregated_status}
+    reported = {each.cluster_name for each in status.aggregated_status}
     reports = reported_by_cluster(status)
     return tuple(
-        name for name, share in spec.clusters if name not in told or reports.get(name, share) != share
+        name for name, share in spec.clusters if name not in reported or reports.get(name, share) != share
     )
 
 

@@ -1,4 +1,4 @@
-"""What was taken a moment ago is not given back at once, and what a cluster was not told is applied once more."""
+"""What was taken a moment ago is not given back at once, and what did not reach a cluster is applied once more."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def _observed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("replicas", "problem"), [(0, "m1"), (5, "m1"), (None, "m1")])
-async def test_a_cluster_that_was_not_told_its_replicas_is_told_after_growing_pauses_five_times(
+async def test_replicas_that_did_not_reach_a_cluster_are_applied_again_after_growing_pauses_five_times(
     replicas: int | None, problem: str
 ) -> None:
     loop = await settled(replicas=replicas)
@@ -248,7 +248,5 @@ async def test_a_deleted_binding_is_forgotten() -> None:
         ),
     ],
 )
-def test_which_clusters_were_not_told_their_replicas(
-    builder: BindingBuilder, clusters: tuple[str, ...]
-) -> None:
+def test_which_clusters_have_other_replicas(builder: BindingBuilder, clusters: tuple[str, ...]) -> None:
     assert clusters_with_other_replicas(builder.condition(**APPLIED).build()) == clusters
