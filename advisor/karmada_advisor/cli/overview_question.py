@@ -33,6 +33,7 @@ from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.copies import others_on
+from karmada_advisor.state.model import ReplicaCounts
 from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.stored import policy_key, text_of
 from karmada_advisor.views.explanation_text import overview_text
@@ -76,6 +77,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         manifests, facts = objects.manifests, using.facts
         states = {key: state_of(each, manifests.get(key) or {}, facts) for key, each in bindings.items()}
         counts = Counter(each.name for each in states.values())
+        replicas = sum((each.replicas for each in states.values()), ReplicaCounts())
         unclaimed = dict(_without_policy(objects, each) for each in templates)
         states |= {key: each.state for key, each in unclaimed.items()}
 
@@ -104,6 +106,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
             clusters=len(objects.clusters),
             provenance=provenance,
             templates=len(unclaimed) if knows_templates else None,
+            replicas=replicas,
         )
     rows = [BindingName(*key, headline(state)) for key, state in states.items()]
     print_errors((*objects.problems, *objects.warnings))

@@ -13,7 +13,7 @@ CODES: Final = frozenset({
     "EstimatorFailed", "Evicting", "FewerReplicas", "Gated", "HeldAtGuard", "KeptAtGuard", "KeptOnFailure",
     "LeavingGracefully", "LessRoom", "LocalityKeeps", "LowerScore", "MaxGroupsReached", "MaxGroupsZero",
     "MinGroupsUnmet", "MinRegionsUnmet", "NameTie", "NoCapacityCheck", "NoClusters", "NoEviction",
-    "NoPlacement", "NotApplied", "NotClaimed", "NotDecidedYet", "NotEnoughRoom", "NotOurs", "NotRetried",
+    "NoPlacement", "NotApplied", "NotClaimed", "NotDecidedYet", "NotEnoughRoom", "NotOurs", "NotRetried", "NotStarted",
     "NothingAsks", "NothingSelected", "OnlyPodsCount", "OtherNumber", "OtherScheduler", "OutOfDate",
     "OwnReplicasCount", "PluginCodeMissing", "PluginFailed", "PluginRefused", "PluginSelected",
     "PluginsNotKnown", "PolicyChosen", "PolicyLazy", "PriorityClassMissing", "PurgeModeRefused", "QuotaLimits", "QuotaRefused",

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.model import Cause, NextState, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, StateName
+from karmada_advisor.state.model import WORST_FIRST, BindingEntry, BindingState, ReplicaCounts, StateName
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.structs import Struct
 
@@ -74,6 +74,7 @@ class ExplanationSummary(Struct, frozen=True):
         undecided: Bindings whose cause was not looked for, because there was no time.
         templates: Templates of workloads without a binding, which run nowhere; ``total`` and ``counts`` are without them.
         knows_templates: Whether these are all: templates were read.
+        replicas: Of all these bindings; None if they were not counted.
     """
 
     scope: str
@@ -86,6 +87,7 @@ class ExplanationSummary(Struct, frozen=True):
     undecided: int = 0
     templates: int = 0
     knows_templates: bool = False
+    replicas: ReplicaCounts | None = None
 
     @property
     def is_good(self) -> bool:
@@ -143,6 +145,7 @@ def summary_of(
     most_groups: int | None = None,
     most_names: int | None = None,
     templates: int | None = None,
+    replicas: ReplicaCounts | None = None,
 ) -> ExplanationSummary:
     """Return the summary of bindings that are grouped by what is stored: the groups by what causes it.
 
@@ -158,6 +161,7 @@ def summary_of(
         most_groups: Groups that are made; None for all.
         most_names: Bindings of a group that are named; None for all.
         templates: How many of the members are templates without a binding; None if not all templates were read.
+        replicas: Of all bindings.
     """
     by_cause: dict[GroupKey, list[BindingKey]] = {}
     undecided = 0
@@ -179,7 +183,7 @@ def summary_of(
     total = sum(counts.values())
     shown, others = ordered[:most_groups], 0 if most_groups is None else len(ordered[most_groups:])
     found = tuple(group_of(*item) for item in shown)
-    alone = templates or 0, templates is not None
+    alone = templates or 0, templates is not None, replicas
     return ExplanationSummary(scope, total, clusters, named, found, others, provenance, undecided, *alone)
 
 

@@ -116,8 +116,8 @@ class ClusterStatus(Struct, frozen=True):
         ready: Replicas that are ready there; None if the workload reports none.
         health: ``Healthy``, ``Unhealthy``, ``Unknown``; "" without a report.
         reason: A code for what is wrong there: ``ClusterMissing``, ``ClusterNotReady``, ``DispatchingSuspended``,
-            ``NotApplied``, ``NotOurs`` (no report), ``WorkloadFailed``, ``Unhealthy``, ``RollingOut`` and ``OtherNumber`` (of
-            replicas); "" if nothing is known to be.
+            ``NotApplied``, ``NotOurs`` (no report), ``WorkloadFailed``, ``Unhealthy``, ``NotStarted`` (fewer are ready),
+            ``RollingOut`` and ``OtherNumber`` (of replicas); "" if nothing is known to be.
         problem: The same for people.
         message: The text that the member cluster, or a controller, left; "" without one.
         running: Replicas that exist there; None if the workload reports none.
@@ -192,6 +192,36 @@ class SchedulerShown(Struct, frozen=True):
         return f"{self.name} ({self.source})" if self.source else self.name
 
 
+class ReplicaCounts(Struct, frozen=True):
+    """How many replicas bindings want, have, and run.
+
+    Attributes:
+        wanted: Of the workloads; of one that is duplicated, those of all its clusters.
+        placed: Stored with clusters.
+        running: Ready on their clusters, as these have reported; no more of a cluster than it has.
+        unknown: Placed on clusters of which no number is known.
+    """
+
+    wanted: int = 0
+    placed: int = 0
+    running: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: ReplicaCounts) -> ReplicaCounts:
+        """Return the sums."""
+        return ReplicaCounts(
+            self.wanted + other.wanted,
+            self.placed + other.placed,
+            self.running + other.running,
+            self.unknown + other.unknown,
+        )
+
+    def __str__(self) -> str:
+        """Return the numbers with their words."""
+        text = f"{self.wanted:,} wanted, {self.placed:,} placed, {self.running:,} running"
+        return f"{text}, {self.unknown:,} not reported" if self.unknown else text
+
+
 class BindingState(Struct, frozen=True):
     """What is stored about a binding.
 
@@ -220,6 +250,18 @@ class BindingState(Struct, frozen=True):
     since: str = ""
     scheduler: SchedulerShown = field(default_factory=lambda: SchedulerShown(""))
     rows: tuple[ClusterStatus, ...] = ()
+
+    @property
+    def replicas(self) -> ReplicaCounts:
+        """What it wants, has and runs; another binding's requirements are not counted."""
+        placed = sum(each.replicas for each in self.clusters)
+        if not self.wanted and not placed:
+            return ReplicaCounts()
+        rows = [row for row in self.rows if row.wanted and not row.required_by]
+        wanted = placed if self.placed is Placed.ALL else max(self.wanted, placed)
+        running = sum(min(row.wanted or 0, row.ready) for row in rows if row.ready is not None)
+        known = sum(row.wanted or 0 for row in rows if row.ready is not None)
+        return ReplicaCounts(wanted, placed, running, max(0, placed - known))
 
     @property
     def is_good(self) -> bool:

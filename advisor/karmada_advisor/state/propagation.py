@@ -13,10 +13,10 @@ from typing import Any, Final, Self
 from karmada_advisor.state.copies import Copy, copies_of, live_tasks, required_on
 from karmada_advisor.state.model import Applied, ClusterStatus
 from karmada_advisor.state.stored import Manifest, mapping, mappings, part, text_of
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.api.manifest import integer_at
 from karmada_scheduler.api.policy import claims, policy_name
-from karmada_scheduler.api.reported_replicas import reported_replicas, under_way
+from karmada_scheduler.api.reported_replicas import leaves_out_zeros, reported_replicas, under_way
 from karmada_scheduler.structs import Struct, replace
 
 
@@ -152,7 +152,8 @@ class _Reports:
         item = self.by_name.get(name, {})
         applied, message = _applied(item)
         status, health = mapping(item.get("status")), str(item.get("health") or "")
-        ready, running = _ready(status), reported_replicas(status, self._spec.resource)
+        resource = self._spec.resource
+        ready, running = _ready(status, resource), reported_replicas(status, resource)
         wanted = None if copy is None else copy.replicas
         reason = problem = ""
         if applied is Applied.NO:
@@ -166,6 +167,8 @@ class _Reports:
             reason, problem = "OtherNumber", f"{name} {other}"
             if change := under_way(status, running):
                 reason, problem = "RollingOut", f"{name} {other}: {change}"
+        elif wanted and ready is not None and ready < wanted and "observedGeneration" in status:
+            reason, problem = "NotStarted", f"applied, {ready} of {wanted} ready on {name}"
         elif copy is not None and applied is Applied.NOT_REPORTED and self._expects_reports:
             since = f"; FullyApplied is False since {self._since}" if self._applied == "False" else ""
             reason, problem = "NotOurs", f"no report from {name} that the Work is applied{since}"
@@ -218,10 +221,11 @@ def _applied(item: Manifest) -> tuple[Applied, str]:
     return (Applied.NO, message) if message else (Applied.NOT_REPORTED, "")
 
 
-def _ready(status: Manifest) -> int | None:
+def _ready(status: Manifest, resource: ObjectReference) -> int | None:
     ready = integer_at(status, "readyReplicas")
-    # Kubernetes leaves a count of 0 out.
-    return 0 if ready is None and ("replicas" in status or "unavailableReplicas" in status) else ready
+    if ready is not None or not leaves_out_zeros(resource):
+        return ready
+    return 0 if {"replicas", "unavailableReplicas", "observedGeneration"} & status.keys() else None
 
 
 def cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]:

@@ -246,6 +246,8 @@ def _overview(found: ExplanationSummary, rows: Sequence[BindingName], style: Sty
         left = counted(found.undecided, "binding was", "bindings were")
         why = "because there was no time: grouped by what is stored"
         notes.append(f"the cause of {left} not looked for, {why}")
+    if found.replicas is not None and found.replicas.wanted:
+        notes.insert(0, f"replicas: {found.replicas}")
     yield [f"{where}: {counts or 'there is none'}", *notes]
     shown = style.first(found.groups, _OVERVIEW_GROUPS)
     yield from (_group(group, style) for group in shown)

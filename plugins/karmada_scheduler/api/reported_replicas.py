@@ -15,10 +15,15 @@ _SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
 """Kinds of apps/v1 that report how many replicas they have; Kubernetes leaves a count of 0 out."""
 
 
+def leaves_out_zeros(resource: ObjectReference) -> bool:
+    """Return whether a count that is missing in the status of a workload is 0."""
+    return resource.api_version == "apps/v1" and resource.kind in _SCALED
+
+
 def reported_replicas(status: Mapping[str, Any], resource: ObjectReference) -> int | None:
     """Return how many replicas a status reports, ready or not; None if that is not known."""
     count = integer_at(status, "replicas")
-    if count is not None or resource.api_version != "apps/v1" or resource.kind not in _SCALED:
+    if count is not None or not leaves_out_zeros(resource):
         return count
     has_some = any(integer_at(status, f"{name}Replicas") for name in ("ready", "available", "updated"))
     reports = "observedGeneration" in status or "unavailableReplicas" in status

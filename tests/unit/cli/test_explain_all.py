@@ -42,9 +42,10 @@ def test_all_bindings_are_shown_by_state_and_cause_the_worst_first(
 ) -> None:
     assert command.main(["explain", "-A", *files, "--width=160"]) == 1
 
-    first, _, unread, *groups = capsys.readouterr().out.splitlines()
+    first, replicas, _, unread, *groups = capsys.readouterr().out.splitlines()
     assert unread == "templates without a binding are not in it, as they were not read (--workloads)"
     assert first == "3 bindings on 8 clusters: 1 placed, 1 not decided yet, 1 not placed"
+    assert replicas == "replicas: 31 wanted, 24 placed, 24 running"
     shown = [line for line in groups if line]
     assert shown[0].startswith("    1  NOT PLACED (NoClusterFit)   ClusterUnknown: ")
     assert shown[1].strip() == "pay/billing-deployment"

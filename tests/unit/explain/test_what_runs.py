@@ -11,7 +11,7 @@ from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.state.curable import lacks_a_decision
-from karmada_advisor.state.model import StateName
+from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_advisor.state.reading import Facts
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
@@ -136,3 +136,54 @@ def test_copies_that_are_preserved_are_noted() -> None:
 
     assert any("preserveResourcesOnDeletion" in note for note in explained(made).notes)
     assert not any("preserveResourcesOnDeletion" in note for note in explained(plain).notes)
+
+
+def started(ready: int | None, **report: Any) -> BindingBuilder:
+    """Return a binding of 4 replicas that Karmada calls healthy, of which so many are ready."""
+    made = running(4)
+    status = {"replicas": 4, "updatedReplicas": 4, "observedGeneration": 1, "generation": 1}
+    made.manifest()["status"]["aggregatedStatus"][0] |= {
+        "status": status if ready is None else {**status, "readyReplicas": ready},
+        **report,
+    }
+    return made
+
+
+@pytest.mark.parametrize(("ready", "running_now"), [(3, 3), (0, 0), (None, 0)])
+def test_a_healthy_workload_of_which_less_is_ready_than_assigned_is_not_running(
+    ready: int | None, running_now: int
+) -> None:
+    found = explained(started(ready))
+
+    assert (found.state.name, found.is_good) == (StateName.NOT_RUNNING, False)
+    assert (found.causes[0].code, found.causes[0].text) == (
+        "NotStarted",
+        f"applied, {running_now} of 4 ready on m1",
+    )
+    assert found.state.replicas == ReplicaCounts(4, 4, running_now)
+
+
+def test_a_workload_whose_replicas_are_all_ready_runs() -> None:
+    found = explained(started(4))
+
+    assert (found.state.name, found.state.replicas) == (StateName.PLACED, ReplicaCounts(4, 4, 4))
+
+
+def test_a_kind_that_reports_no_ready_replicas_is_not_counted_as_not_running() -> None:
+    made = started(None)
+    made.manifest()["spec"]["resource"] |= {"apiVersion": "example.com/v1", "kind": "App"}
+
+    found = explained(made)
+
+    assert (found.state.name, found.state.replicas) == (StateName.PLACED, ReplicaCounts(4, 4, 0, 4))
+
+
+def test_replicas_that_are_too_many_are_counted_once_and_those_of_a_silent_cluster_are_not_known() -> None:
+    made = started(9).on(m1=2, m2=2)
+
+    assert explained(made).state.replicas == ReplicaCounts(4, 4, 2, 2)
+
+
+def test_what_has_no_cluster_is_wanted_and_not_placed() -> None:
+    assert explained(binding("web").replicas(4)).state.replicas == ReplicaCounts(4)
+    assert explained(binding("web").replicas(0)).state.replicas == ReplicaCounts()
