@@ -190,12 +190,14 @@ class MoveBooks(FollowedIndex):
             self._enter_text(binding, text, leaves=leaves, is_under_way=move is not None)
 
     def _count_replicas(self, key: BindingKey, binding: Binding | None) -> None:
-        scopes, replicas = self._counted.pop(key, ((), 0))
-        self._replicas.subtract(dict.fromkeys(scopes, replicas))
+        before, after = self._counted.pop(key, None), None
         if binding is not None:
             scopes = [scope for kind in self._with_percent for scope in scopes_of(binding, kind)]
-            self._counted[key] = scopes, binding.spec.replicas
-            self._replicas.update(dict.fromkeys(scopes, binding.spec.replicas))
+            after = self._counted[key] = scopes, binding.spec.replicas
+        if before != after:
+            for counted, sign in ((before, -1), (after, 1)):
+                for scope in counted[0] if counted is not None else ():
+                    self._replicas[scope] += sign * counted[1]
 
     def _unstamped_since(self, binding: Binding | None, now: float) -> float:
         """Return since when a task that was not known before is not stamped.

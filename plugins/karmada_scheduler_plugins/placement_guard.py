@@ -50,6 +50,7 @@ class PlacementGuard:
     """Keep placements that nothing replaces, wait for healthy copies and budgets, and move gracefully."""
 
     name = "PlacementGuard"
+    timeout: Final = None  # post_bind waits for nothing
 
     def __init__(self, args: GuardArgs, handle: Handle) -> None:
         """Take the args of the profile."""

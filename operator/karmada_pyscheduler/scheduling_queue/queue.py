@@ -92,9 +92,10 @@ class SchedulingQueue(ABC, Generic[Key]):
 
     async def wait_idle(self, *, timeout: float) -> None:
         """Wait until the consumer has found the queue empty, or was stopped, for ``timeout`` seconds at most."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout):
-                await self._idle.wait()
+        if not self._idle.is_set():  # a timeout takes longer than all else that an Event waits for
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout):
+                    await self._idle.wait()
 
     def shut_down(self) -> None:
         """Let ``wait_idle`` return from now on; call this when there is no consumer any more."""

@@ -118,19 +118,21 @@ def moves_text(moves: Sequence[RecordedMove], *, clusters: Sequence[str], cause:
     while len(kept) > _MAX_MOVES:
         first, second, *rest = kept
         kept = [RecordedMove(second.at, first.replicas + second.replicas), *rest]
-    fields: dict[str, Any] = {
-        "moves": [{"at": text_of(each.at), "replicas": min(each.replicas, MAX_INT32)} for each in kept],
-        "from": [],
-        "cause": cause,
-        **({"term": term} if term and len(term) <= _MAX_NAME and not _brackets(term) else {}),
-    }
-    left = MAX_CHARACTERS - len(_text(fields))
-    for name in clusters[:_MAX_CLUSTERS]:
-        left -= len(_text(name)) + 1
+    text = _text(
+        {
+            "moves": [{"at": text_of(each.at), "replicas": min(each.replicas, MAX_INT32)} for each in kept],
+            "from": [],
+            "cause": cause,
+            **({"term": term} if term and len(term) <= _MAX_NAME and not _brackets(term) else {}),
+        }
+    )
+    left, names = MAX_CHARACTERS - len(text), []
+    for name in map(_text, clusters[:_MAX_CLUSTERS]):
+        left -= len(name) + 1
         if left < 0:
             break
-        fields["from"] += [] if _brackets(name) else [name]
-    return _text(fields)
+        names += [] if _brackets(name) else [name]
+    return text.replace('"from":[]', f'"from":[{",".join(names)}]', 1)
 
 
 def _read(text: str, parse: Callable[[dict[str, Any]], Read], empty: Read) -> Read | Unreadable:
@@ -195,8 +197,7 @@ def text_of(seconds: float) -> str:
 _PROBLEMS: Final = (ValueError, TypeError, KeyError, OverflowError, RecursionError)
 
 
-def _text(fields: Mapping[str, Any] | str) -> str:
-    return json.dumps(fields, separators=(",", ":"))
+_text: Final[Callable[[object], str]] = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def _brackets(text: str) -> int:

@@ -28,10 +28,9 @@ class Point(Enum):
     BIND = "bind"
     POST_BIND = "postBind"
 
-    @property
-    def label(self) -> str:
-        """The name in metrics and texts, for example ``PreFilter``."""
-        return self.value[0].upper() + self.value[1:]
+    def __init__(self, field: str) -> None:
+        """Keep ``label``: the name in metrics and texts, for example ``PreFilter``."""
+        self.label: Final = field[0].upper() + field[1:]
 
     @property
     def methods(self) -> tuple[str, ...]:

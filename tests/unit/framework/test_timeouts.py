@@ -46,9 +46,9 @@ BUDGET = 0.2
 def alarm() -> Iterator[SigalrmTimeout]:
     watch = SigalrmTimeout(BUDGET)
     yield watch
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     assert watch._depth == 0
     watch.close()
+    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
 
 
 @pytest.fixture
@@ -547,17 +547,36 @@ async def never_without_a_loop(*_: Any) -> Any:
 # --- timers and alarms ---
 
 
-def test_no_alarm_raises_after_a_block(alarm: SigalrmTimeout) -> None:
-    with alarm:
-        pass
+@pytest.mark.parametrize("problem", [[], [ValueError]])
+def test_no_alarm_raises_after_a_block(alarm: SigalrmTimeout, problem: list[type[Exception]]) -> None:
+    with contextlib.suppress(*problem), alarm:
+        for each in problem:
+            raise each
+    time.sleep(2 * BUDGET)
     assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
     signal.raise_signal(signal.SIGALRM)  # as if it had been under way
 
 
-def test_a_block_that_raises_stops_the_timer(alarm: SigalrmTimeout) -> None:
-    with pytest.raises(ValueError), alarm:
-        raise ValueError
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+def test_an_alarm_that_is_left_from_a_block_does_not_shorten_the_next_one(alarm: SigalrmTimeout) -> None:
+    with alarm:
+        pass
+    time.sleep(BUDGET / 2)
+    began = time.monotonic()
+    with pytest.raises(PluginTimeoutError), alarm:
+        loops()
+    assert time.monotonic() - began >= BUDGET
+
+
+def test_blocks_after_one_another_set_the_timer_once(
+    alarm: SigalrmTimeout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[float] = []
+    monkeypatch.setattr(signal, "setitimer", lambda _, seconds: calls.append(seconds))
+    for _ in range(3):
+        with alarm:
+            pass
+    monkeypatch.undo()
+    assert calls == [BUDGET]
 
 
 def test_the_timeout_of_the_outermost_block_counts(alarm: SigalrmTimeout) -> None:

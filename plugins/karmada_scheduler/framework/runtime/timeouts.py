@@ -23,10 +23,10 @@ SHORTEST_SECONDS: Final = 0.1
 """The shortest part of a timeout: a busy machine may stop the process for some hundredths of a second."""
 
 _REPEAT_SECONDS: Final = 0.05
-"""Interval of the alarms after the first one, so that a slow exception handler is interrupted as well."""
+"""Delay of the next alarm after one that was raised, so that a slow exception handler is interrupted as well."""
 
 _SHIELDED_REPEAT_SECONDS: Final = 0.001
-"""Delay of the next alarm after one that came in shielded code."""
+"""Delay of the next alarm after one that came in shielded code, and the shortest one."""
 
 _SHIELD: Final = "__timeout_shield__"
 """Marks a module that plugins call and that must not be interrupted half-way."""
@@ -78,6 +78,9 @@ class SigalrmTimeout:
 
     A nested block has no timeout of its own; that of the outermost block holds. If the code of a block catches the
     PluginTimeoutError and returns, the block raises it at its end.
+
+    The timer runs on after a block, so that most blocks need no system call: an alarm that comes too early for the block
+    under way sets the timer again, and one outside of a block does nothing.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -93,6 +96,8 @@ class SigalrmTimeout:
         self._seconds: Final = min(seconds, LONGEST_PLAIN_SECONDS)
         self._limit = self._seconds
         self._depth = 0
+        self._end = 0.0
+        self._is_set = False
         self._expired = False
         self._previous_handler = signal.signal(signal.SIGALRM, self._on_alarm)
 
@@ -105,7 +110,9 @@ class SigalrmTimeout:
         self._depth += 1
         if self._depth == 1:
             self._expired = False
-            signal.setitimer(signal.ITIMER_REAL, self._seconds, _REPEAT_SECONDS)
+            self._end = time.perf_counter() + self._seconds
+            if not self._is_set:
+                self._set(self._seconds)
         return self
 
     def __exit__(
@@ -113,8 +120,6 @@ class SigalrmTimeout:
     ) -> None:
         # Alarms do not raise in this function (see _is_interruptible), so it always runs to its end.
         self._depth -= 1
-        if not self._depth:
-            signal.setitimer(signal.ITIMER_REAL, 0)
         if self._expired and (kind is None or kind is StopIteration):
             raise PluginTimeoutError(self._limit)
 
@@ -127,25 +132,32 @@ class SigalrmTimeout:
 
         ``shown`` is the timeout of the error.
         """
-        rest, _ = signal.getitimer(signal.ITIMER_REAL)
-        if seconds >= rest:
+        now, end = time.perf_counter(), self._end
+        if now + seconds >= end:
             return 0.0
         self._limit = shown
-        signal.setitimer(signal.ITIMER_REAL, seconds, _REPEAT_SECONDS)
-        return time.perf_counter() + rest
+        self._end = now + seconds
+        self._set(seconds)
+        return end
 
     def restore(self, end: float) -> None:
         """Undo ``shorten``; ``end`` is its result."""
         self._limit = self._seconds
-        rest = max(end - time.perf_counter(), _SHIELDED_REPEAT_SECONDS)
-        signal.setitimer(signal.ITIMER_REAL, rest, _REPEAT_SECONDS)
+        self._end = end
+
+    def _set(self, seconds: float) -> None:
+        self._is_set = True
+        signal.setitimer(signal.ITIMER_REAL, seconds)
 
     def _on_alarm(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
-        if not self._depth:  # the signal was pending when the timer was stopped
+        self._is_set = False
+        if not self._depth:
             return
-        if not _is_interruptible(frame):
-            signal.setitimer(signal.ITIMER_REAL, _SHIELDED_REPEAT_SECONDS, _REPEAT_SECONDS)
+        rest = self._end - time.perf_counter()
+        if rest > 0 or not _is_interruptible(frame):
+            self._set(max(rest, _SHIELDED_REPEAT_SECONDS))
             return
+        self._set(_REPEAT_SECONDS)
         self._expired = True
         raise PluginTimeoutError(self._limit)
 
@@ -201,6 +213,7 @@ _OWN_CODE: Final = frozenset(
         SigalrmTimeout._on_alarm,  # noqa: SLF001
         SigalrmTimeout.shorten,
         SigalrmTimeout.restore,
+        SigalrmTimeout._set,  # noqa: SLF001
         _ShorterTimeout.__enter__,
         _ShorterTimeout.__exit__,
         _is_interruptible,
