@@ -118,21 +118,16 @@ def moves_text(moves: Sequence[RecordedMove], *, clusters: Sequence[str], cause:
     while len(kept) > _MAX_MOVES:
         first, second, *rest = kept
         kept = [RecordedMove(second.at, first.replicas + second.replicas), *rest]
-    text = _text(
-        {
-            "moves": [{"at": text_of(each.at), "replicas": min(each.replicas, MAX_INT32)} for each in kept],
-            "from": [],
-            "cause": cause,
-            **({"term": term} if term and len(term) <= _MAX_NAME and not _brackets(term) else {}),
-        }
-    )
-    left, names = MAX_CHARACTERS - len(text), []
+    listed = [f'{{"at":"{text_of(each.at)}","replicas":{min(each.replicas, MAX_INT32)}}}' for each in kept]
+    shown = f',"term":{_text(term)}' if term and len(term) <= _MAX_NAME and not _brackets(term) else ""
+    begin, end = f'{{"moves":[{",".join(listed)}],"from":[', f'],"cause":{_text(cause)}{shown}}}'
+    left, names = MAX_CHARACTERS - len(begin) - len(end), []
     for name in map(_text, clusters[:_MAX_CLUSTERS]):
         left -= len(name) + 1
         if left < 0:
             break
         names += [] if _brackets(name) else [name]
-    return text.replace('"from":[]', f'"from":[{",".join(names)}]', 1)
+    return f"{begin}{','.join(names)}{end}"
 
 
 def _read(text: str, parse: Callable[[dict[str, Any]], Read], empty: Read) -> Read | Unreadable:

@@ -68,6 +68,8 @@ class GuardRunner:
         warnings: list[str] = []
         for plugin in self._plugins:
             answer = self._caller.call(plugin, Point.GUARD, plugin.guard, context)
+            if answer is SUCCESS:
+                continue
             given = answer if isinstance(answer, GuardAnswer) else GuardAnswer(answer)
             result = accepted(plugin, Point.GUARD, given.result)
             annotations = {**_annotations(plugin, given), **annotations}
