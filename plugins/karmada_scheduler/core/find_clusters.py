@@ -9,7 +9,17 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import (
+    Callable,
+    Collection,
+    Container,
+    Hashable,
+    ItemsView,
+    Iterator,
+    Mapping,
+    Sequence,
+    ValuesView,
+)
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -69,6 +79,8 @@ class FilteredClusters(Struct, frozen=True):
         score_key: With cached results: the key of the scores of all clusters that the binding is not on, by the plugins
             with keys.
         filtered: With cached results: the names of the clusters for which they do not hold.
+        passing: With cached results, if PreFilter or a filter without a key was called: all clusters that pass.
+        left_out: With cached results: the names of the clusters that these have refused.
     """
 
     feasible: Sequence[Cluster]
@@ -78,12 +90,16 @@ class FilteredClusters(Struct, frozen=True):
     results: FilterResults | None = None
     score_key: Hashable = None
     filtered: frozenset[str] = frozenset()
+    passing: Sequence[Cluster] | None = None
+    left_out: Collection[str] = ()
 
     @property
     def any_fits(self) -> bool:
         """Whether at least one cluster passes."""
         if self.feasible or self.results is None:
             return bool(self.feasible)
+        if self.passing is not None:
+            return bool(self.passing)
         rows = self.results.rows
         return len(rows) > sum(1 for name in self.filtered if name in rows)
 
@@ -136,19 +152,26 @@ def _with_cached(
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
         feasible, filtered_out = keyed.filter_current(cycle, known, results)
     by_pre_filter = frozenset(rejected)
+    passing: Sequence[Cluster] | None = None
+    refused: Mapping[str, Result] = {}
     if keyed.unkeyed_filters or rejected:
-        passing = [each for each in merged_clusters(results, names, feasible) if each.name not in rejected]
-        refused_again = {**rejected, **keyed.run_unkeyed_filters(cycle, passing, skipped)[1]}
-        feasible = [cluster for cluster in feasible if cluster.name not in refused_again]
-        filtered_out |= refused_again
-        names = names.union(refused_again)
+        passing = merged_clusters(results, names, feasible)
+        if rejected:
+            passing = [each for each in passing if each.name not in rejected]
+        passing, refused = keyed.run_unkeyed_filters(cycle, passing, skipped)
+        refused = {**rejected, **refused}
+        feasible = [cluster for cluster in feasible if cluster.name not in refused]
+        filtered_out = {**filtered_out, **refused}
     diagnosis = Diagnosis(_replaced(results.refused, names, filtered_out))
     # An explanation needs all scores of a plugin together.
     is_cached = inputs.can_use_cached_order(cycle.binding.spec) and not (cycle.kept and keyed.unkeyed_scores)
     score_key = keyed.score_key(cycle) if is_cached else None
     if score_key is None:
-        return FilteredClusters(merged_clusters(results, names, feasible), diagnosis, skipped, by_pre_filter)
-    return FilteredClusters(feasible, diagnosis, skipped, by_pre_filter, results, score_key, names)
+        all_passing = merged_clusters(results, names, feasible) if passing is None else passing
+        return FilteredClusters(all_passing, diagnosis, skipped, by_pre_filter)
+    return FilteredClusters(
+        feasible, diagnosis, skipped, by_pre_filter, results, score_key, names, passing, refused.keys()
+    )
 
 
 def merged_clusters(

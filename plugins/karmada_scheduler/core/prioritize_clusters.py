@@ -94,23 +94,32 @@ async def _scored(cycle: Cycle, found: FilteredClusters, inputs: DecisionInputs)
         return ScoredClusters(found.feasible, scores)
     order = _shared_order(cycle, found.results, found.score_key, inputs)
     unkeyed = None
-    if framework.keyed.unkeyed_scores or framework.plugins.pre_score:
-        clusters = merged_clusters(found.results, found.filtered, found.feasible)
-        unkeyed = UnkeyedScores(
-            clusters, await framework.run_score(cycle, clusters, framework.keyed.keyed_scores)
-        )
-        order = order.with_scores(_by_row(order, clusters, _totals(unkeyed.scores, len(clusters))))
+    if framework.keyed.unkeyed_scores or framework.plugins.pre_score or found.left_out:
+        clusters = found.passing
+        if clusters is None:
+            clusters = merged_clusters(found.results, found.filtered, found.feasible)
+        scores = await framework.run_score(cycle, clusters, framework.keyed.keyed_scores)
+        unkeyed = UnkeyedScores(clusters, scores)
+        order = _for_one(order, found, unkeyed)
     return ScoredClusters(
         found.feasible, _scores_of(framework, cycle, unkeyed, found.feasible), order, found.filtered, unkeyed
     )
 
 
-def _by_row(order: SharedOrder, clusters: Sequence[Cluster], totals: Sequence[int]) -> Sequence[int]:
-    """Return the totals of clusters by the rows of an order; 0 for the others."""
-    if clusters is order.feasible.clusters:
-        return totals
-    by_name = {cluster.name: total for cluster, total in zip(clusters, totals, strict=True)}
-    return [by_name.get(cluster.name, 0) for cluster in order.feasible.clusters]
+def _for_one(order: SharedOrder, found: FilteredClusters, unkeyed: UnkeyedScores) -> SharedOrder:
+    """Return an order without the clusters that filters without a key refuse, with the scores of plugins without one.
+
+    Those of the clusters for which the order does not hold do not matter.
+    """
+    clusters, left_out, rows = unkeyed.clusters, found.left_out, order.feasible.rows
+    totals = _totals(unkeyed.scores, len(clusters)) if unkeyed.scores else ()
+    if found.filtered:
+        by_name = dict(zip((each.name for each in clusters), totals, strict=False))
+        clusters = [each for each in order.feasible.clusters if each.name not in left_out]
+        totals = [by_name.get(each.name, 0) for each in clusters] if totals else ()
+    if left_out:
+        rows = LazyMapping(lambda: {each.name: row for row, each in enumerate(clusters)})
+    return order.narrowed(left_out, clusters, rows, totals)
 
 
 async def candidates_of(

@@ -16,7 +16,7 @@ from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList, sort_key
-from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore, ranks_of
+from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore, ranked
 from karmada_scheduler.core.ordering.overrides import with_overrides
 from karmada_scheduler.framework import Candidate, Cycle, Result, Snapshot
 from karmada_scheduler.framework.cycle import KeptSteps
@@ -201,7 +201,7 @@ def test_scores_are_used_again_for_other_filters_but_not_for_other_scores() -> N
             snapshot, lambda clusters: {each.name: REFUSED for each in clusters if each.name in refused}
         )
         return list(
-            caches.refreshed_scores(ScoreKey(filters, scoring, None), snapshot, results, score).tier_scores
+            caches.refreshed_scores(ScoreKey(filters, scoring, None), snapshot, results, score).tier_scores()
         )
 
     assert scores("some", "by-name", 10, "m2") == [(0, 10)]
@@ -338,6 +338,6 @@ def test_rows_are_sorted_by_rank_capacity_and_row_whatever_bits_the_numbers_have
 
 def test_tiers_come_before_scores_of_any_size() -> None:
     pairs = [(9000, 2**40), (0, -(2**40)), (0, 2**62), (1, 2**70)]
-    ranks = ranks_of(pairs)
-    assert ranks is not None
+    levels, ranks = ranked(pairs)
     assert ranks.tolist() == [3, 1, 0, 2]
+    assert [levels[rank] for rank in ranks.tolist()] == pairs

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Final
 
 # Without it, numpy starts a thread per core for linear algebra, which is not used here.
@@ -29,6 +29,18 @@ _MIN_AVAILABLE, _MAX_AVAILABLE = -(2**31), 2**31 - 1
 def column(values: Sequence[int]) -> Column:
     """Return integers of at most 64 bits as a column."""
     return np.array(values, dtype=np.int64)
+
+
+def indexes(values: Sequence[Hashable], different: Sequence[Hashable]) -> Column:
+    """Return the index of each value in a list of different ones."""
+    index = {value: number for number, value in enumerate(different)}
+    return np.fromiter(map(index.__getitem__, values), np.int64, len(values))
+
+
+def different(values: Column) -> tuple[Sequence[int], Column]:
+    """Return the different numbers, ascending, and the index of each number in them."""
+    found, index = np.unique(values, return_inverse=True)
+    return found.tolist(), index.astype(np.int64, copy=False)
 
 
 def filled(count: int, value: int) -> Column:

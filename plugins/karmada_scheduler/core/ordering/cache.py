@@ -15,7 +15,7 @@ from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore, ranks_of
+from karmada_scheduler.core.ordering.columnar import FeasibleClusters, SharedOrder, TierScore, ranked
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults, SnapshotCache
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -62,8 +62,9 @@ class ScoreCache:
         if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
             self.feasible = replace(feasible, clusters=clusters)
         else:
+            before = feasible.tier_scores()
             tier_scores = [
-                scored[row] if row in scored else feasible.tier_scores[feasible.rows[cluster.name]]
+                scored[row] if row in scored else before[feasible.rows[cluster.name]]
                 for row, cluster in enumerate(clusters)
             ]
             self.feasible = _feasible(clusters, results.rows, tier_scores)
@@ -72,7 +73,7 @@ class ScoreCache:
 
 def _known(similar: FeasibleClusters, clusters: Sequence[Cluster]) -> dict[int, TierScore]:
     """Return the tier and score of the same clusters, by their row in ``clusters``."""
-    rows, others, tier_scores = similar.rows, similar.clusters, similar.tier_scores
+    rows, others, tier_scores = similar.rows, similar.clusters, similar.tier_scores()
     return {
         row: tier_scores[other]
         for row, cluster in enumerate(clusters)
@@ -81,7 +82,8 @@ def _known(similar: FeasibleClusters, clusters: Sequence[Cluster]) -> dict[int, 
 
 
 def _is_same(feasible: FeasibleClusters, row: int, cluster: Cluster, tier_score: TierScore) -> bool:
-    return feasible.tier_scores[row] == tier_score and feasible.clusters[row].region == cluster.region
+    known = feasible.levels[feasible.ranks.item(row)]
+    return known == tier_score and feasible.clusters[row].region == cluster.region
 
 
 def _feasible(
@@ -89,8 +91,8 @@ def _feasible(
 ) -> FeasibleClusters:
     numbers: dict[str, int] = {}
     regions = [numbers.setdefault(cluster.region, len(numbers)) for cluster in clusters]
-    ranks = ranks_of(tier_scores)
-    return FeasibleClusters(clusters, rows, tier_scores, ranks, list(numbers), columns.column(regions))
+    levels, ranks = ranked(tier_scores)
+    return FeasibleClusters(clusters, rows, levels, ranks, list(numbers), columns.column(regions))
 
 
 def _selection_size(selected: Sequence[Candidate]) -> int:
@@ -145,7 +147,7 @@ class OrderCache:
             available = self._available
             if self._has_unknown:
                 available = columns.with_replaced(available, MAX_INT32, value)
-            order = columns.preferred_first(feasible.ranks, available)
+            order = feasible.preferred_first(available)
             shared = SharedOrder(feasible, available, order, LRUCache(size_of=_selection_size))
             self._shared, self._for_unknown = shared, value
         return shared

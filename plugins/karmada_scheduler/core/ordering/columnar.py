@@ -20,7 +20,7 @@ from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.ordering.candidates import NO_MORE, CandidateList, Region
 from karmada_scheduler.framework.cycle import Candidate
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import Struct
 
 _FIRST_BATCH: Final = 8
 """Candidates that an iteration creates one by one; later ones are created in batches."""
@@ -31,11 +31,24 @@ TierScore = tuple[int, int]
 """Tier and score of a cluster: its place depends on them and on its available replicas."""
 
 
-def ranks_of(tier_scores: Sequence[TierScore]) -> Column | None:
-    """Return the rank of each pair, from 0: the lowest tier, then the highest score; None if all are the same."""
-    different = sorted(set(tier_scores), key=lambda pair: (pair[0], -pair[1]))
-    rank_of = {tier_score: rank for rank, tier_score in enumerate(different)}
-    return columns.column([rank_of[pair] for pair in tier_scores]) if len(different) > 1 else None
+def ranked(tier_scores: Sequence[TierScore]) -> tuple[Sequence[TierScore], Column]:
+    """Return the different pairs, the lowest tier and then the highest score first, and the index of each pair in them."""
+    levels = sorted(set(tier_scores), key=lambda pair: (pair[0], -pair[1]))
+    return levels or [(0, 0)], columns.indexes(tier_scores, levels)
+
+
+def _raised(
+    levels: Sequence[TierScore], ranks: Column, more: Sequence[int]
+) -> tuple[Sequence[TierScore], Column]:
+    """Return levels and ranks with more score in each row."""
+    added = sorted(set(more))
+    count, rows = len(added), columns.indexes(more, added)
+    combined: Sequence[int] = range(count)
+    if len(levels) > 1:
+        combined, rows = columns.different(ranks * count + rows)
+    pairs = [(*levels[each // count], added[each % count]) for each in combined]
+    levels, ranks = ranked([(tier, score + extra) for tier, score, extra in pairs])
+    return levels, ranks[rows]
 
 
 class FeasibleClusters(Struct, frozen=True):
@@ -43,18 +56,29 @@ class FeasibleClusters(Struct, frozen=True):
 
     Attributes:
         rows: Cluster name to row.
-        tier_scores: One per row.
-        ranks: The rank of each row's tier and score, from 0, the best; None if all are the same.
+        levels: The different tiers and scores, the best first; one at least.
+        ranks: Per row the index of its tier and score in ``levels``.
         region_names: The names of the regions; the empty name means no region.
         regions: Per row the index of its region in ``region_names``.
     """
 
     clusters: Sequence[Cluster]
     rows: Mapping[str, int]
-    tier_scores: Sequence[TierScore]
-    ranks: Column | None
+    levels: Sequence[TierScore]
+    ranks: Column
     region_names: Sequence[str]
     regions: Column
+
+    def tier_scores(self, rows: Column | None = None) -> list[TierScore]:
+        """Return tier and score of some rows, of all by default; any for a row past the end."""
+        if len(self.levels) == 1:
+            return [*self.levels] * len(self.ranks if rows is None else rows)
+        ranks = self.ranks.tolist() if rows is None else columns.taken(self.ranks, rows)
+        return [self.levels[rank] for rank in ranks]
+
+    def preferred_first(self, available: Column) -> Column:
+        """Return all rows in the order of preference, given the available replicas in each."""
+        return columns.preferred_first(self.ranks if len(self.levels) > 1 else None, available)
 
 
 class Votes(Sequence[tuple[int, str]]):
@@ -144,7 +168,7 @@ class LazyCandidateList(CandidateList):
 
     def _at(self, row: int) -> Candidate:
         """Return the candidate in a row of the shared columns."""
-        (tier, score), free = self.feasible.tier_scores[row], self.available.item(row)
+        (tier, score), free = self.feasible.levels[self.feasible.ranks.item(row)], self.available.item(row)
         return Candidate(self.feasible.clusters[row], score, tier, free, free)
 
     def __iter__(self) -> Iterator[Candidate]:
@@ -162,34 +186,28 @@ class LazyCandidateList(CandidateList):
             yield from self._created[len(created) :]
 
     def _create(self, order: Column) -> list[Candidate]:
-        clusters, tier_scores = self.feasible.clusters, self.feasible.tier_scores
-        overrides, count = self.overrides, len(self.available)
-        if not overrides:
-            available = self.available[order].tolist()
-            return [
-                Candidate(clusters[row], tier_scores[row][1], tier_scores[row][0], free, free)
-                for row, free in zip(order.tolist(), available, strict=True)
-            ]
-        available = columns.taken(self.available, order)
+        clusters, overrides, count = self.feasible.clusters, self.overrides, len(self.available)
+        available, tier_scores = columns.taken(self.available, order), self.feasible.tier_scores(order)
         return [
-            overrides[row - count]
-            if row >= count
-            else Candidate(clusters[row], tier_scores[row][1], tier_scores[row][0], free, free)
-            for row, free in zip(order.tolist(), available, strict=True)
+            overrides[row - count] if row >= count else Candidate(clusters[row], score, tier, free, free)
+            for row, free, (tier, score) in zip(order.tolist(), available, tier_scores, strict=True)
         ]
 
     def scores_with(self, replicas: int) -> list[int]:
         """Return the scores of the candidates with so many available replicas; see the base class."""
         if self._created is not None:
             return super().scores_with(replicas)
-        tier_scores, overrides, count = self.feasible.tier_scores, self.overrides, len(self.available)
+        overrides, count = self.overrides, len(self.available)
         if not overrides:
             order = self.order[self.available[self.order] >= replicas]
-            return [tier_scores[row][1] for row in order.tolist()]
-        available = columns.taken(self.available, self.order)
+            return [score for _, score in self.feasible.tier_scores(order)]
+        available, tier_scores = (
+            columns.taken(self.available, self.order),
+            self.feasible.tier_scores(self.order),
+        )
         return [
-            tier_scores[row][1] if row < count else overrides[row - count].score
-            for row, free in zip(self.order.tolist(), available, strict=True)
+            score if row < count else overrides[row - count].score
+            for row, free, (_, score) in zip(self.order.tolist(), available, tier_scores, strict=True)
             if (free if row < count else overrides[row - count].available) >= replicas
         ]
 
@@ -227,16 +245,29 @@ class SharedOrder(LazyCandidateList):
         self.selections: Final = selections
         self.scored_regions: Final[LRUCache[Mapping[str, Region]]] = LRUCache(size_of=len)
 
-    def with_scores(self, more: Sequence[int]) -> SharedOrder:
-        """Return these clusters in the order of preference with more score in each row, for one binding."""
-        feasible = self.feasible
-        tier_scores = [
-            (tier, score + added) for (tier, score), added in zip(feasible.tier_scores, more, strict=True)
-        ]
-        ranks = ranks_of(tier_scores)
-        scored = replace(feasible, tier_scores=tier_scores, ranks=ranks)
-        order = columns.preferred_first(ranks, self.available)
-        return SharedOrder(scored, self.available, order, LRUCache())
+    def narrowed(
+        self,
+        left_out: Iterable[str],
+        clusters: Sequence[Cluster],
+        rows: Mapping[str, int],
+        more: Sequence[int] = (),
+    ) -> SharedOrder:
+        """Return the order of some of these clusters, for one binding.
+
+        Args:
+            left_out: The names of the others; names of no cluster are ignored.
+            clusters: The clusters, in the order of names.
+            rows: The index of each of them by name.
+            more: What is added to the score of each; empty for nothing.
+        """
+        before, count = self.feasible, len(self.available)
+        dropped = [row for name in left_out if (row := before.rows.get(name)) is not None]
+        kept = columns.without(columns.all_rows(count), dropped, count)
+        available, levels, ranks = self.available[kept], before.levels, before.ranks[kept]
+        if more:
+            levels, ranks = _raised(levels, ranks, more)
+        feasible = FeasibleClusters(clusters, rows, levels, ranks, before.region_names, before.regions[kept])
+        return SharedOrder(feasible, available, feasible.preferred_first(available), LRUCache())
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
         """Return the regions with their scores; see the base class."""
@@ -265,9 +296,8 @@ class SharedOrder(LazyCandidateList):
     @cached_property
     def sorted_votes(self) -> Votes:
         """The available replicas of each cluster, the most first."""
-        by_available = (
-            self.order if self.feasible.ranks is None else columns.preferred_first(None, self.available)
-        )
+        is_by_available = len(self.feasible.levels) == 1
+        by_available = self.order if is_by_available else columns.preferred_first(None, self.available)
         return Votes(self.feasible.clusters, self.available, by_available)
 
     @cached_property

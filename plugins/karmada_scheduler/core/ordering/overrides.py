@@ -125,12 +125,12 @@ class OrderWithOverrides(LazyCandidateList):
 
 def _positions(shared: SharedOrder, order: Column, overrides: Sequence[Candidate]) -> list[int]:
     """Return the index in an order before which each of some sorted candidates belongs."""
-    tier_scores, clusters, available = shared.feasible.tier_scores, shared.feasible.clusters, shared.available
+    feasible, available = shared.feasible, shared.available
 
     def key_at(index: int) -> SortKey:
         row = order.item(index)
-        tier, score = tier_scores[row]
-        return tier, -score, -available.item(row), clusters[row].name
+        tier, score = feasible.levels[feasible.ranks.item(row)]
+        return tier, -score, -available.item(row), feasible.clusters[row].name
 
     positions, first = [], 0
     for candidate in overrides:

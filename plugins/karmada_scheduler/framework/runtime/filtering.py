@@ -30,7 +30,6 @@ from karmada_scheduler.framework.scheduling_points import (
     PreFilterContext,
     PreFilterExtensions,
     PreFilterPlugin,
-    new_context,
 )
 
 __plugin_runner__ = True
@@ -73,7 +72,6 @@ class _FilterRun:
 
     def __init__(self, caller: PluginCaller, cycle: Cycle, clusters: Sequence[Cluster]) -> None:
         self._caller, self._cycle, self.clusters = caller, cycle, clusters
-        self._contexts: Sequence[FilterContext] | None = None
         self._since = caller.openings
         self._has_open, self._has_shorter = caller.has_open_breakers, caller.has_shorter_timeouts
         self._admitted: list[FilterPlugin] = []
@@ -95,21 +93,17 @@ class _FilterRun:
         self.observe((plugin.name,), count, found, begin)
         if found:
             self.clusters = [each for each in self.clusters if each.name not in found]
-            if self._contexts is not None:
-                self._contexts = [each for each in self._contexts if each.cluster.name not in found]
         return found
 
     def _refusals(self, plugin: FilterPlugin) -> Mapping[str, Result]:
         if (filter_clusters := getattr(plugin, FILTER_CLUSTERS, None)) is not None:
             return self._refusals_at_once(plugin, filter_clusters)
-        if self._contexts is None:
-            self._contexts = [new_context(FilterContext, (self._cycle, each)) for each in self.clusters]
-        self._cluster = self.clusters[0].name
         found: dict[str, Result] = {}
-        run, context = plugin.filter, self._contexts[0]
+        run, context = plugin.filter, FilterContext(self._cycle, self.clusters[0])
+        self._cluster = context.cluster.name
         last = result = SUCCESS
         try:
-            for context in self._contexts:
+            for context in FilterContext.of_each(self._cycle, self.clusters):
                 answer = run(context)
                 if answer is SUCCESS:
                     continue

@@ -22,7 +22,6 @@ from karmada_scheduler.framework.scheduling_points import (
     NormalizeScorePlugin,
     ScoreContext,
     ScorePlugin,
-    new_context,
 )
 
 __plugin_runner__ = True
@@ -121,8 +120,8 @@ class ScoreRunner:
         scores: list[int] = []
         run, start = plugin.score, time.perf_counter()
         try:
-            for cluster in clusters:
-                score = run(new_context(ScoreContext, (cycle, cluster)))
+            for context in ScoreContext.of_each(cycle, clusters):
+                score = run(context)
                 if type(score) is not int:
                     _require_integer(score)
                 scores.append(score)
