@@ -178,8 +178,8 @@ def merged_clusters(
     results: FilterResults, names: frozenset[str], feasible: Sequence[Cluster]
 ) -> Sequence[Cluster]:
     """Return the clusters of cached results but some, and others, in the order of names."""
-    if not names:
-        return results.feasible
+    if {name for name in names if name in results.rows} == {each.name for each in feasible}:
+        return results.feasible  # mostly
     others = (cluster for cluster in results.feasible if cluster.name not in names)
     return sorted((*others, *feasible), key=attrgetter("name"))
 

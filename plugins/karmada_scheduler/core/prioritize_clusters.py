@@ -113,7 +113,8 @@ def _for_one(order: SharedOrder, found: FilteredClusters, unkeyed: UnkeyedScores
     """
     clusters, left_out, rows = unkeyed.clusters, found.left_out, order.feasible.rows
     totals = _totals(unkeyed.scores, len(clusters)) if unkeyed.scores else ()
-    if found.filtered:
+    known = {name for name in found.filtered if name in rows and name not in left_out}
+    if known != {each.name for each in found.feasible}:
         by_name = dict(zip((each.name for each in clusters), totals, strict=False))
         clusters = [each for each in order.feasible.clusters if each.name not in left_out]
         totals = [by_name.get(each.name, 0) for each in clusters] if totals else ()

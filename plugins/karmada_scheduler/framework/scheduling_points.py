@@ -13,10 +13,9 @@ again. After a timeout a plugin is not called for a while (``framework.runtime.c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import repeat
-from typing import NamedTuple, Protocol, Self, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
@@ -97,20 +96,11 @@ class PreFilterExtensions(Plugin, Protocol):
         """Remove ``context.peer`` from ``context.cluster``. A result other than SUCCESS makes the attempt fail."""
 
 
-class _ClusterContext(NamedTuple):
-    cycle: Cycle
-    cluster: Cluster
-
-    @classmethod
-    def of_each(cls, cycle: Cycle, clusters: Iterable[Cluster]) -> Iterator[Self]:
-        """Return the context of each cluster, in a third of the time that calls of the class take."""
-        return map(tuple.__new__, repeat(cls), zip(repeat(cycle), clusters))
-
-
-class FilterContext(_ClusterContext, WorkloadAccess):
+class FilterContext(Struct, WorkloadAccess, frozen=True):
     """A cluster to be filtered."""
 
-    __slots__ = ()
+    cycle: Cycle
+    cluster: Cluster
 
 
 class FilterClustersContext(Struct, WorkloadAccess, frozen=True):
@@ -225,10 +215,11 @@ class PreScorePlugin(Plugin, Protocol):
         """
 
 
-class ScoreContext(_ClusterContext, WorkloadAccess):
+class ScoreContext(Struct, WorkloadAccess, frozen=True):
     """A cluster to be scored."""
 
-    __slots__ = ()
+    cycle: Cycle
+    cluster: Cluster
 
 
 @runtime_checkable

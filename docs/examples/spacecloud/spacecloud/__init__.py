@@ -67,7 +67,7 @@ class SpaceCloud:
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster that is full."""
-        cycle, cluster = context
+        cycle, cluster = context.cycle, context.cluster
         if cluster.name in cycle.current_clusters:
             return SUCCESS
         spaces = int(cluster.labels.get(self._args.label, self._args.spaces))

@@ -147,8 +147,7 @@ class OrderCache:
             available = self._available
             if self._has_unknown:
                 available = columns.with_replaced(available, MAX_INT32, value)
-            order = feasible.preferred_first(available)
-            shared = SharedOrder(feasible, available, order, LRUCache(size_of=_selection_size))
+            shared = SharedOrder(feasible, available, LRUCache(size_of=_selection_size))
             self._shared, self._for_unknown = shared, value
         return shared
 

@@ -125,20 +125,20 @@ class LazyCandidateList(CandidateList):
         self,
         feasible: FeasibleClusters,
         available: Column,
-        order: Column,
+        order: Column | None = None,
         overrides: Sequence[Candidate] = (),
     ) -> None:
-        """Take rows in the order of preference."""
+        """Take rows in the order of preference; without them, all rows are sorted when the order is first read."""
         self.feasible = feasible
         self.available = available
         self._order = order
         self.overrides = overrides
         self._created: tuple[Candidate, ...] | None = None
 
-    @property
+    @cached_property
     def order(self) -> Column:
         """Rows in the order of preference."""
-        return self._order
+        return self.feasible.preferred_first(self.available) if self._order is None else self._order
 
     @property
     def all(self) -> tuple[Candidate, ...]:
@@ -234,14 +234,10 @@ class SharedOrder(LazyCandidateList):
     """
 
     def __init__(
-        self,
-        feasible: FeasibleClusters,
-        available: Column,
-        order: Column,
-        selections: LRUCache[Sequence[Candidate]],
+        self, feasible: FeasibleClusters, available: Column, selections: LRUCache[Sequence[Candidate]]
     ) -> None:
-        """Take all rows in the order of preference, and a cache for selections from them."""
-        super().__init__(feasible, available, order)
+        """Take all rows, and a cache for selections from them."""
+        super().__init__(feasible, available)
         self.selections: Final = selections
         self.scored_regions: Final[LRUCache[Mapping[str, Region]]] = LRUCache(size_of=len)
 
@@ -267,7 +263,10 @@ class SharedOrder(LazyCandidateList):
         if more:
             levels, ranks = _raised(levels, ranks, more)
         feasible = FeasibleClusters(clusters, rows, levels, ranks, before.region_names, before.regions[kept])
-        return SharedOrder(feasible, available, feasible.preferred_first(available), LRUCache())
+        return SharedOrder(feasible, available, LRUCache())
+
+    def __len__(self) -> int:
+        return len(self.available)
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
         """Return the regions with their scores; see the base class."""

@@ -37,8 +37,7 @@ class OrderWithOverrides(LazyCandidateList):
     def __init__(self, shared: SharedOrder, replaced: Sequence[int], overrides: Sequence[Candidate]) -> None:
         """Replace some rows of a shared order by candidates that were evaluated for one binding."""
         feasible, available = shared.feasible, shared.available
-        # Of a selection by region, nothing needs the order of all clusters, which is made on first use.
-        super().__init__(feasible, available, shared.order, sorted(overrides, key=sort_key))
+        super().__init__(feasible, available, overrides=sorted(overrides, key=sort_key))
         self._shared = shared
         self._replaced_rows = replaced
         self._replaced = {feasible.clusters[row].name: available.item(row) for row in replaced}

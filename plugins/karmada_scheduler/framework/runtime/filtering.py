@@ -6,6 +6,8 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import repeat
+from operator import attrgetter
 from typing import Final, NamedTuple, NoReturn
 
 from karmada_scheduler.api.binding import Binding
@@ -58,9 +60,7 @@ def run_filters(
         run.raise_plugin_error(error, cycle)
     run.observe((), len(clusters), refused, start)
     run.record_success()
-    if not refused:
-        return list(clusters), {}
-    return list(run.clusters), {each.name: refused[each.name] for each in clusters if each.name in refused}
+    return list(run.clusters), refused
 
 
 class _FilterRun:
@@ -98,22 +98,23 @@ class _FilterRun:
     def _refusals(self, plugin: FilterPlugin) -> Mapping[str, Result]:
         if (filter_clusters := getattr(plugin, FILTER_CLUSTERS, None)) is not None:
             return self._refusals_at_once(plugin, filter_clusters)
+        self._cluster = self.clusters[0].name
         found: dict[str, Result] = {}
-        run, context = plugin.filter, FilterContext(self._cycle, self.clusters[0])
-        self._cluster = context.cluster.name
-        last = result = SUCCESS
+        run, context = plugin.filter, None
+        last, result, refuses = SUCCESS, SUCCESS, False
         try:
-            for context in FilterContext.of_each(self._cycle, self.clusters):
+            for context in map(FilterContext, repeat(self._cycle), self.clusters):
                 answer = run(context)
                 if answer is SUCCESS:
                     continue
                 # Plugins mostly return an equal result again. A list of reasons can have changed since.
                 if type(answer) is not Result or type(answer.reasons) is not tuple or answer != last:
                     last, result = answer, accepted(plugin, Point.FILTER, answer)
-                if not result.is_success:
+                    refuses = not result.is_success
+                if refuses:
                     found[context.cluster.name] = result
         except BaseException:
-            self._cluster = context.cluster.name
+            self._cluster = self._cluster if context is None else context.cluster.name
             raise
         return found
 
@@ -144,7 +145,7 @@ class _FilterRun:
         if passed := count - len(refused):
             observe(*labels, _LABEL, Code.SUCCESS, seconds, passed)
         if refused:
-            for code, number in Counter(result.code for result in refused.values()).items():
+            for code, number in Counter(map(attrgetter("code"), refused.values())).items():
                 observe(*labels, _LABEL, code, seconds, number)
 
     def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from itertools import repeat
 from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
@@ -86,7 +87,8 @@ class ScoreRunner:
             cycle.kept.raw_scores[plugin.name] = scores
         if (normalizing := self._normalizing.get(plugin.name)) is not None:
             scores = self._normalized(normalizing, NormalizeScoreContext(cycle, clusters, scores))
-        if scores and not MIN_CLUSTER_SCORE <= min(scores) <= max(scores) <= MAX_CLUSTER_SCORE:
+        different = set(scores)
+        if different and not MIN_CLUSTER_SCORE <= min(different) <= max(different) <= MAX_CLUSTER_SCORE:
             invalid = next(
                 (cluster.name, score)
                 for cluster, score in zip(clusters, scores, strict=True)
@@ -120,7 +122,7 @@ class ScoreRunner:
         scores: list[int] = []
         run, start = plugin.score, time.perf_counter()
         try:
-            for context in ScoreContext.of_each(cycle, clusters):
+            for context in map(ScoreContext, repeat(cycle), clusters):
                 score = run(context)
                 if type(score) is not int:
                     _require_integer(score)
