@@ -21,7 +21,7 @@ from karmada_scheduler.binding_cycle.result import (
     ending_of,
 )
 from karmada_scheduler.core.classify import Classification
-from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.guarding import Proposed
 from karmada_scheduler.records.record import UNCHANGED, WRITTEN, Decided
@@ -232,6 +232,16 @@ class Recording:
         """Note why a binding is enqueued again."""
         if self._recorder is not None:
             self._recorder.requeued(key, event)
+
+    def to_write(self, decision: Decision) -> Decision:
+        """Return a decision without what only records and errors need: tens of bytes per cluster until it is written."""
+        if self._recorder is not None or decision.error is not None:
+            return decision
+        kept = (
+            TermAttempt(each.affinity_name, each.cycle, each.targets, each.error)
+            for each in decision.attempts
+        )
+        return replace(decision, attempts=tuple(kept))
 
     def decided(self, attempt: Attempt, request: DecisionRequest, decision: Decision) -> None:
         """Record a decision."""

@@ -317,6 +317,7 @@ class Scheduler(IdentityStruct):
                 log.log(logs.V4, "%s", line, extra={"binding": str(binding.key)})
         refusals = [term.diagnosis for term in decision.attempts] if decision.error is not None else ()
         self.state.refused.decided(binding.key, refusals, framework.requeue_events)
+        decision = self._recording.to_write(decision)
         transaction = self.cycle.begin(binding, decision, framework)
         self._recording.decided(attempt, request, decision)
         if decision.guarded is not None:

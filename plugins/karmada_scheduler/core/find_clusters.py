@@ -9,17 +9,7 @@ Source: karmada v1.18.2 pkg/scheduler/core/generic_scheduler.go findClustersThat
 
 from __future__ import annotations
 
-from collections.abc import (
-    Callable,
-    Collection,
-    Container,
-    Hashable,
-    ItemsView,
-    Iterator,
-    Mapping,
-    Sequence,
-    ValuesView,
-)
+from collections.abc import Callable, Container, Hashable, ItemsView, Iterator, Mapping, Sequence, ValuesView
 from functools import cached_property, partial
 from operator import attrgetter
 from typing import TypeVar
@@ -31,7 +21,7 @@ from karmada_scheduler.framework.diagnosis import Diagnosis
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.runtime.extenders import filter_by_extenders
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 Value = TypeVar("Value")
 
@@ -80,7 +70,7 @@ class FilteredClusters(Struct, frozen=True):
             with keys.
         filtered: With cached results: the names of the clusters for which they do not hold.
         passing: With cached results, if PreFilter or a filter without a key was called: all clusters that pass.
-        left_out: With cached results: the names of the clusters that these have refused.
+        left_out: With cached results: what these have refused, by the name of the cluster.
     """
 
     feasible: Sequence[Cluster]
@@ -91,7 +81,7 @@ class FilteredClusters(Struct, frozen=True):
     score_key: Hashable = None
     filtered: frozenset[str] = frozenset()
     passing: Sequence[Cluster] | None = None
-    left_out: Collection[str] = ()
+    left_out: Mapping[str, Result] = field(default_factory=dict)
 
     @property
     def any_fits(self) -> bool:
@@ -146,7 +136,7 @@ def _with_cached(
     """
     keyed = inputs.framework.keyed
     names = cycle.current_clusters | cycle.evicted
-    feasible: list[Cluster] = []
+    feasible: Sequence[Cluster] = ()
     filtered_out: dict[str, Result] = {}
     if names:
         known = [each for name in sorted(names) if (each := cycle.snapshot.get(name)) and not each.deleting]
@@ -170,7 +160,7 @@ def _with_cached(
         all_passing = merged_clusters(results, names, feasible) if passing is None else passing
         return FilteredClusters(all_passing, diagnosis, skipped, by_pre_filter)
     return FilteredClusters(
-        feasible, diagnosis, skipped, by_pre_filter, results, score_key, names, passing, refused.keys()
+        feasible, diagnosis, skipped, by_pre_filter, results, score_key, names, passing, refused
     )
 
 

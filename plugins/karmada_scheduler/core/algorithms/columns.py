@@ -37,12 +37,6 @@ def indexes(values: Sequence[Hashable], different: Sequence[Hashable]) -> Column
     return np.fromiter(map(index.__getitem__, values), np.int64, len(values))
 
 
-def different(values: Column) -> tuple[Sequence[int], Column]:
-    """Return the different numbers, ascending, and the index of each number in them."""
-    found, index = np.unique(values, return_inverse=True)
-    return found.tolist(), index.astype(np.int64, copy=False)
-
-
 def filled(count: int, value: int) -> Column:
     """Return a column of ``count`` rows with the same number."""
     return np.full(count, value, dtype=np.int64)

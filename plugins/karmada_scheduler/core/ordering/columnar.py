@@ -41,14 +41,12 @@ def _raised(
     levels: Sequence[TierScore], ranks: Column, more: Sequence[int]
 ) -> tuple[Sequence[TierScore], Column]:
     """Return levels and ranks with more score in each row."""
-    added = sorted(set(more))
-    count, rows = len(added), columns.indexes(more, added)
-    combined: Sequence[int] = range(count)
     if len(levels) > 1:
-        combined, rows = columns.different(ranks * count + rows)
-    pairs = [(*levels[each // count], added[each % count]) for each in combined]
-    levels, ranks = ranked([(tier, score + extra) for tier, score, extra in pairs])
-    return levels, ranks[rows]
+        pairs = ((*levels[rank], added) for rank, added in zip(ranks.tolist(), more, strict=True))
+        return ranked([(tier, score + added) for tier, score, added in pairs])
+    tier, score = levels[0]
+    different = sorted(set(more), reverse=True)
+    return [(tier, score + added) for added in different], columns.indexes(more, different)
 
 
 class FeasibleClusters(Struct, frozen=True):
@@ -197,17 +195,14 @@ class LazyCandidateList(CandidateList):
         """Return the scores of the candidates with so many available replicas; see the base class."""
         if self._created is not None:
             return super().scores_with(replicas)
-        overrides, count = self.overrides, len(self.available)
+        order, overrides, count = self.order, self.overrides, len(self.available)
         if not overrides:
-            order = self.order[self.available[self.order] >= replicas]
+            order = order[self.available[order] >= replicas]
             return [score for _, score in self.feasible.tier_scores(order)]
-        available, tier_scores = (
-            columns.taken(self.available, self.order),
-            self.feasible.tier_scores(self.order),
-        )
+        available, tier_scores = columns.taken(self.available, order), self.feasible.tier_scores(order)
         return [
             score if row < count else overrides[row - count].score
-            for row, free, (_, score) in zip(self.order.tolist(), available, tier_scores, strict=True)
+            for row, free, (_, score) in zip(order.tolist(), available, tier_scores, strict=True)
             if (free if row < count else overrides[row - count].available) >= replicas
         ]
 
@@ -256,13 +251,14 @@ class SharedOrder(LazyCandidateList):
             rows: The index of each of them by name.
             more: What is added to the score of each; empty for nothing.
         """
-        before, count = self.feasible, len(self.available)
-        dropped = [row for name in left_out if (row := before.rows.get(name)) is not None]
-        kept = columns.without(columns.all_rows(count), dropped, count)
-        available, levels, ranks = self.available[kept], before.levels, before.ranks[kept]
+        before, count, available = self.feasible, len(self.available), self.available
+        levels, ranks, regions = before.levels, before.ranks, before.regions
+        if dropped := [row for name in left_out if (row := before.rows.get(name)) is not None]:
+            kept = columns.without(columns.all_rows(count), dropped, count)
+            available, ranks, regions = available[kept], ranks[kept], regions[kept]
         if more:
             levels, ranks = _raised(levels, ranks, more)
-        feasible = FeasibleClusters(clusters, rows, levels, ranks, before.region_names, before.regions[kept])
+        feasible = FeasibleClusters(clusters, rows, levels, ranks, before.region_names, regions)
         return SharedOrder(feasible, available, LRUCache())
 
     def __len__(self) -> int:

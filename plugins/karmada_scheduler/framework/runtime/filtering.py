@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import repeat
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Final, NamedTuple, NoReturn
 
@@ -43,7 +43,7 @@ def run_filters(
     cycle: Cycle,
     clusters: Sequence[Cluster],
     skipped: frozenset[str] = frozenset(),
-) -> tuple[list[Cluster], dict[str, Result]]:
+) -> tuple[Sequence[Cluster], dict[str, Result]]:
     """Run filters for all clusters; see ``Framework.run_filter``.
 
     Each plugin is called for the clusters that those before it let pass. All have one timeout together.
@@ -58,9 +58,9 @@ def run_filters(
                     refused |= run(plugin)
     except BaseException as error:  # noqa: BLE001 (a plugin can raise anything)
         run.raise_plugin_error(error, cycle)
-    run.observe((), len(clusters), refused, start)
+    run.observe((), len(clusters), refused.values(), start)
     run.record_success()
-    return list(run.clusters), refused
+    return run.clusters, refused
 
 
 class _FilterRun:
@@ -90,20 +90,25 @@ class _FilterRun:
                 found = self._refusals(plugin)
         else:
             found = self._refusals(plugin)
-        self.observe((plugin.name,), count, found, begin)
-        if found:
-            self.clusters = [each for each in self.clusters if each.name not in found]
-        return found
+        self.observe((plugin.name,), count, found.values(), begin)
+        if not found:
+            return {}
+        clusters, passes = self.clusters, bytearray(b"\1") * count
+        for row in found:
+            passes[row] = 0
+        self.clusters = list(compress(clusters, passes))
+        return {clusters[row].name: result for row, result in found.items()}
 
-    def _refusals(self, plugin: FilterPlugin) -> Mapping[str, Result]:
+    def _refusals(self, plugin: FilterPlugin) -> Mapping[int, Result]:
+        """Return the refusals of a plugin by the index of the cluster."""
         if (filter_clusters := getattr(plugin, FILTER_CLUSTERS, None)) is not None:
             return self._refusals_at_once(plugin, filter_clusters)
         self._cluster = self.clusters[0].name
-        found: dict[str, Result] = {}
-        run, context = plugin.filter, None
+        found: dict[int, Result] = {}
+        run, row = plugin.filter, 0
         last, result, refuses = SUCCESS, SUCCESS, False
         try:
-            for context in map(FilterContext, repeat(self._cycle), self.clusters):
+            for row, context in enumerate(map(FilterContext, repeat(self._cycle), self.clusters)):
                 answer = run(context)
                 if answer is SUCCESS:
                     continue
@@ -112,30 +117,25 @@ class _FilterRun:
                     last, result = answer, accepted(plugin, Point.FILTER, answer)
                     refuses = not result.is_success
                 if refuses:
-                    found[context.cluster.name] = result
+                    found[row] = result
         except BaseException:
-            self._cluster = self._cluster if context is None else context.cluster.name
+            self._cluster = self.clusters[row].name
             raise
         return found
 
     def _refusals_at_once(
         self, plugin: FilterPlugin, filter_clusters: Callable[[FilterClustersContext], object]
-    ) -> Mapping[str, Result]:
+    ) -> Mapping[int, Result]:
         answers = filter_clusters(FilterClustersContext(self._cycle, self.clusters))
         if not isinstance(answers, (list, tuple)) or len(answers) != len(self.clusters):
             raise invalid_answer(plugin, Point.FILTER, answers, f"a list of {len(self.clusters)} Results")
         different = {id(answer): answer for answer in answers if answer is not SUCCESS}
         results = {key: accepted(plugin, Point.FILTER, answer) for key, answer in different.items()}
-        pairs = zip(self.clusters, map(id, answers), strict=True) if different else ()
-        return {
-            cluster.name: results[key]
-            for cluster, key in pairs
-            if key in results and not results[key].is_success
-        }
+        refusals = {key: result for key, result in results.items() if not result.is_success}
+        rows = enumerate(map(id, answers)) if refusals else ()
+        return {row: refusals[key] for row, key in rows if key in refusals}
 
-    def observe(
-        self, labels: tuple[str, ...], count: int, refused: Mapping[str, Result], begin: float
-    ) -> None:
+    def observe(self, labels: tuple[str, ...], count: int, refused: Collection[Result], begin: float) -> None:
         """Report each call of a plugin, or of all, with the mean duration of all calls, by result."""
         observer = self._caller.observer
         if observer is None or not count:
@@ -145,7 +145,7 @@ class _FilterRun:
         if passed := count - len(refused):
             observe(*labels, _LABEL, Code.SUCCESS, seconds, passed)
         if refused:
-            for code, number in Counter(map(attrgetter("code"), refused.values())).items():
+            for code, number in Counter(map(attrgetter("code"), refused)).items():
                 observe(*labels, _LABEL, code, seconds, number)
 
     def raise_plugin_error(self, error: BaseException, cycle: Cycle) -> NoReturn:

@@ -111,7 +111,7 @@ class Framework:
 
     def run_filter(
         self, cycle: Cycle, clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()
-    ) -> tuple[list[Cluster], dict[str, Result]]:
+    ) -> tuple[Sequence[Cluster], dict[str, Result]]:
         """Run Filter for each cluster, until one plugin refuses it.
 
         Args:

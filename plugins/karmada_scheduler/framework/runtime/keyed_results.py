@@ -191,7 +191,7 @@ class KeyedResults:
 
     def filter_current(
         self, cycle: Cycle, clusters: Sequence[Cluster], results: FilterResults
-    ) -> tuple[list[Cluster], dict[str, Result]]:
+    ) -> tuple[Sequence[Cluster], dict[str, Result]]:
         """Run Filter for clusters that the binding is on or evicted from, as the framework's ``run_filter`` does.
 
         Answers are taken from ``results``, and stored there, if the keys of all plugins cover such clusters.
