@@ -124,11 +124,7 @@ def _values(
     if action.dest in _OF_KUBECONFIG:
         return _of_kubeconfig(arguments.kubeconfig, _OF_KUBECONFIG[action.dest]), _NO_FILES
     if metavar == "CLUSTER":
-        by_value = action.dest == "cluster" and last  # the clusters as a whole are read only for it
-        return (
-            *_names(arguments, "clusters"),
-            *(_values_of_clusters(arguments) if by_value else ()),
-        ), _NO_FILES
+        return _names(arguments, "clusters"), _NO_FILES
     if action.dest in {"namespace", "namespaces"}:
         return _names(arguments, "namespaces"), _NO_FILES
     if action.dest == "name":
@@ -144,14 +140,6 @@ def _of_kubeconfig(path: str, kind: str) -> list[str]:
     paths = [path] if path else kubeconfig_file.default_paths()
     document = kubeconfig_file.merged(paths, lambda path: Path(path).read_bytes())
     return [entry["name"] for entry in document[kind]]
-
-
-def _values_of_clusters(arguments: argparse.Namespace) -> list[str]:
-    from karmada_advisor.cli.questions import control_plane_of
-    from karmada_advisor.fleet import live
-    from karmada_advisor.whynot.clusters import values_of
-
-    return values_of(live.read_clusters(control_plane_of(arguments)))
 
 
 def _names(arguments: argparse.Namespace, what: str, last: str = "") -> Iterator[str]:

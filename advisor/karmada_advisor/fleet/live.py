@@ -14,7 +14,6 @@ from karmada_pyscheduler.client.bindings_schema import DOCUMENTS, BindingsSchema
 from karmada_pyscheduler.client.karmada import Resource
 from karmada_pyscheduler.client.metadata import KindName, NotServedError, ServedResource
 from karmada_scheduler.api.binding import Binding, ObjectReference
-from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct, field
 
@@ -76,20 +75,6 @@ def read_bindings(plane: ControlPlane) -> Fleet:
         LiveError: They cannot be read.
     """
     return read(plane, lambda reading: reading.other_bindings())
-
-
-def read_clusters(plane: ControlPlane) -> list[Cluster]:
-    """Read all clusters, and nothing else.
-
-    Raises:
-        LiveError: They cannot be read.
-    """
-
-    async def work(reading: LiveReading) -> list[Cluster]:
-        await reading.clusters()
-        return reading.found.clusters
-
-    return read(plane, work, subject="clusters")
 
 
 def read_schedulers(plane: ControlPlane, bindings: Sequence[Binding]) -> Fleet:

@@ -60,7 +60,6 @@ class Table(Struct, frozen=True):
         rows: The cells.
         align: One character per column, ``>`` for right; "" for left.
         caption: What it shows; a text has none.
-        more: Rows that are left out.
         indent: Columns before each line of a text.
         optional: Columns that a text leaves out if it is too narrow, in this order.
         spilling: A column whose cells may cover empty cells to their right in a text; -1 for none.
@@ -71,7 +70,6 @@ class Table(Struct, frozen=True):
     rows: Sequence[Sequence[str | Cell]]
     align: str = ""
     caption: str = ""
-    more: int = 0
     indent: int = 0
     optional: Sequence[int] = ()
     spilling: int = -1

@@ -92,9 +92,6 @@ def _table(table: Table) -> Iterator[str]:
     yield f"|{'|'.join(marks)}|"
     for row in table.rows:
         yield f"| {' | '.join(map(_cell, row))} |"
-    if table.more:
-        yield ""
-        yield f"and {table.more:,} more"
 
 
 def _cell(cell: str | Cell) -> str:
@@ -183,8 +180,6 @@ def _html_table(table: Table) -> Iterator[str]:
         others = (_html_cell("td", cell, mark) for cell, mark in zip(cells, marks[1:], strict=True))
         yield f"<tr>{head}{''.join(others)}</tr>"
     yield "</tbody></table></div>"
-    if table.more:
-        yield f"<p>and {table.more:,} more</p>"
 
 
 def _html_cell(tag: str, cell: str | Cell, mark: str, scope: str = "") -> str:
