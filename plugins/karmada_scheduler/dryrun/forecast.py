@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from karmada_scheduler.api.binding import Binding, BindingKey, BindingStatus, TargetCluster
@@ -19,6 +20,7 @@ from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime.binding_points import RefusedError
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit
 from karmada_scheduler.structs import replace
 
 
@@ -110,20 +112,21 @@ class Simulation:
             raise
         if not waits:
             return None
-        self._known.waiting[context.binding.key] = WaitingDecision(context, decision, waits)
+        permit = PendingPermit(context.binding, frozenset(), dict.fromkeys(waits, math.inf))
+        self._known.waiting[context.binding.key] = WaitingDecision(context, decision, permit)
         self._assume(context.binding, tuple(context.targets))
         return HoldReasons(Point.PERMIT, {name: result.message for name, result in waits.items()})
 
     def _end_waits(self) -> None:
         """End the waits that plugins have allowed or rejected; Unreserve may reject others."""
         waiting = self._known.waiting
-        while over := [each for each in waiting.values() if each.is_over]:
+        while over := [each for each in waiting.values() if each.permit.result is not None]:
             for each in over:
-                binding, decision = each.binding, each.decision
+                binding, decision, result = each.permit.binding, each.decision, each.permit.result
                 del waiting[binding.key]
-                if each.refusal:
+                if isinstance(result, Result) and not result.is_success:
                     self._assume(binding, binding.spec.clusters)
-                    decision = Decision(binding.key, error=UnschedulableError(each.refusal))
+                    decision = Decision(binding.key, error=UnschedulableError(result.message))
                     framework = self._rules.frameworks.of(binding)
                     assert framework is not None  # it was used for the decision
                     framework.binding.unreserve(each.context)

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.binding_points import BindContext
-from karmada_scheduler.framework.handle import BindingFollower, PluginHandle
+from karmada_scheduler.framework.handle import BindingFollower, PluginHandle, WaitingBinding
 from karmada_scheduler.framework.runtime.framework import Framework
+from karmada_scheduler.framework.runtime.waiting_bindings import PendingPermit, WaitingBindingView
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.structs import Struct, field, replace
@@ -99,49 +100,22 @@ def _identity(workload: Workload) -> tuple[str, str, str, str]:
     return group, workload.kind, workload.namespace, workload.name
 
 
-class WaitingDecision:
-    """A decision that waits at Permit; implements ``framework.handle.WaitingBinding``.
+class WaitingDecision(NamedTuple):
+    """A decision that waits at Permit, without a timeout.
 
     Attributes:
         context: The context that the plugins got.
-        refusal: The reason of the plugin that rejected it, "" without one.
+        permit: Until all plugins have allowed it, or one has rejected it.
     """
 
-    def __init__(self, context: BindContext, decision: Decision, plugins: Collection[str]) -> None:
-        """Wait until all plugins have allowed it, without a timeout."""
-        self.context: Final = context
-        self.decision: Final = decision
-        self.refusal = ""
-        self._pending = dict.fromkeys(plugins)
+    context: BindContext
+    decision: Decision
+    permit: PendingPermit
 
     @property
-    def binding(self) -> Binding:
-        """The binding that was scheduled."""
-        return self.context.binding
-
-    @property
-    def pending(self) -> Sequence[str]:
-        """The plugins that have not allowed it yet."""
-        return tuple(self._pending)
-
-    def allow(self, plugin: str) -> None:
-        """Note that one plugin allows it."""
-        self._pending.pop(plugin, None)
-
-    def reject(self, plugin: str, reason: str) -> None:  # noqa: ARG002 (the protocol)
-        """Reject it, unless it was allowed or rejected before."""
-        if self._pending and not self.refusal:
-            self.refusal = reason
-
-    @property
-    def workload(self) -> Workload | None:
-        """The metadata of its workload; ``UndeclaredWorkloadError`` if no plugin of the profile needs it."""
-        return self.context.workload
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it was allowed or rejected."""
-        return bool(self.refusal) or not self._pending
+    def view(self) -> WaitingBinding:
+        """It for plugins."""
+        return WaitingBindingView(self.permit, lambda _: self.context.workload)
 
 
 class SimulatedBindings:
@@ -180,9 +154,9 @@ class SimulatedBindings:
         """Return a binding, None if the files do not have it."""
         return self._bindings.get(key)
 
-    def at_permit(self) -> Iterable[WaitingDecision]:
+    def at_permit(self) -> Iterable[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return self.waiting.values()
+        return [each.view for each in self.waiting.values()]
 
     def place(self, binding: Binding, decision: Decision) -> None:
         """Store a decision as the scheduler would write it."""
@@ -195,7 +169,9 @@ class SimulatedBindings:
     @property
     def in_flight(self) -> list[Binding]:
         """The bindings that wait at Permit, with the clusters that they would get."""
-        return [_with_targets(each.binding, tuple(each.context.targets)) for each in self.waiting.values()]
+        return [
+            _with_targets(each.permit.binding, tuple(each.context.targets)) for each in self.waiting.values()
+        ]
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:
         """Return the bindings of an affinity group."""

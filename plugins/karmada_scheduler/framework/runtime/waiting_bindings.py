@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 __timeout_shield__ = True
 
@@ -35,56 +34,48 @@ def timeout_message(plugin: str, seconds: float, reason: str = "") -> str:
     return f"{text}: {reason}" if reason else text
 
 
-class PendingPermit:
+class PendingPermit(Struct, eq=False):
     """A binding that waits.
 
     Attributes:
         binding: The binding as it was when it was scheduled.
         targets: The names of the clusters of the decision.
+        timeouts: The longest wait in seconds by plugin name, until the plugin has allowed the binding.
+        reasons: By plugin name, for the message of a timeout; None without any.
+        result: How the wait has ended; None before that.
     """
 
-    def __init__(
-        self,
-        binding: Binding,
-        targets: frozenset[str],
-        timeouts: Mapping[str, float],
-        reasons: Mapping[str, str] | None = None,
-    ) -> None:
-        """Take the decision.
-
-        Args:
-            binding: The binding as it was when it was scheduled.
-            targets: The names of the clusters of the decision.
-            timeouts: The longest wait in seconds by plugin name, until the plugin has allowed the binding.
-            reasons: By plugin name, for the message of a timeout.
-        """
-        self._reasons = reasons or {}
-        self.binding: Final = binding
-        self._timeouts = dict(timeouts)
-        self._pending = dict.fromkeys(timeouts)
-        self.targets: Final = targets
-        self._result: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+    binding: Binding
+    targets: frozenset[str]
+    timeouts: Mapping[str, float]
+    reasons: Mapping[str, str] | None = None
+    result: Result | AbandonedError | None = None
+    _allowed: set[str] = field(default_factory=set)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def pending(self) -> Sequence[str]:
         """The names of the plugins that have not allowed the binding yet."""
-        return tuple(self._pending)
+        return tuple(name for name in self.timeouts if name not in self._allowed)
 
     def allow(self, plugin: str) -> None:
         """Allow the binding on behalf of a plugin."""
-        self._pending.pop(plugin, None)
-        if not self._pending and not self._result.done():
-            self._result.set_result(SUCCESS)
+        self._allowed.add(plugin)
+        if not self.pending:
+            self._end(SUCCESS)
 
     def reject(self, plugin: str, reason: str) -> None:
         """Refuse the binding on behalf of a plugin."""
-        if not self._result.done():
-            self._result.set_result(Result(Code.UNSCHEDULABLE, (reason,), plugin))
+        self._end(Result(Code.UNSCHEDULABLE, (reason,), plugin))
 
     def abandon(self, reason: str, *, reschedule: bool) -> None:
         """End the wait with AbandonedError."""
-        if not self._result.done():
-            self._result.set_exception(AbandonedError(reason, reschedule=reschedule))
+        self._end(AbandonedError(reason, reschedule=reschedule))
+
+    def _end(self, result: Result | AbandonedError) -> None:
+        if self.result is None:
+            self.result = result
+            self._ended.set()
 
     async def wait(self) -> Result:
         """Return SUCCESS, or a refusal that names the plugin, at the end of the wait.
@@ -93,23 +84,21 @@ class PendingPermit:
             AbandonedError: The decision is outdated, or the process stops.
         """
         began = asyncio.get_running_loop().time()
-        try:
-            while True:
-                # The timeout of a plugin that has allowed the binding no longer counts.
-                left = {name: seconds for name, seconds in self._timeouts.items() if name in self._pending}
-                plugin, seconds = min(left.items(), key=lambda item: item[1], default=("", None))
-                try:
-                    async with asyncio.timeout_at(None if seconds is None else began + seconds):
-                        return await asyncio.shield(self._result)
-                except TimeoutError:
-                    if self._result.done():
-                        return self._result.result()
-                    if plugin in self._pending:
-                        text = timeout_message(plugin, seconds or 0.0, self._reasons.get(plugin, ""))
-                        return Result(Code.UNSCHEDULABLE, (text,), plugin)
-        finally:
-            if not self._result.cancel() and not self._result.cancelled():
-                self._result.exception()  # retrieved, so that asyncio does not log it
+        while self.result is None:
+            # The timeout of a plugin that has allowed the binding no longer counts.
+            plugin = min(self.pending, key=self.timeouts.__getitem__)
+            seconds = self.timeouts[plugin]
+            try:
+                async with asyncio.timeout_at(began + seconds):
+                    await self._ended.wait()
+            except TimeoutError:
+                if plugin in self.pending:
+                    self.reject(
+                        plugin, timeout_message(plugin, seconds, (self.reasons or {}).get(plugin, ""))
+                    )
+        if isinstance(self.result, AbandonedError):
+            raise self.result
+        return self.result
 
 
 class WaitingBindingView(Struct, eq=False):
