@@ -28,6 +28,7 @@ from karmada_advisor.claims.selectors import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.structs import IdentityStruct, field
 
 
 class _QueuedTemplate(NamedTuple):
@@ -37,41 +38,32 @@ class _QueuedTemplate(NamedTuple):
     by_karmada: bool
 
 
-class Detector:
+class Detector(IdentityStruct):
     """The detector; a change is made with ``react``, which returns when nothing more would happen.
+
+    It starts with settled objects: templates without a claim wait for a policy.
 
     Attributes:
         state: The objects as they are now.
         options: How it runs.
+        templates_last: Whether several policies that one event concerns are all handled before any template. The
+            detector has a worker for policies and five for templates, so both happens; mostly, a template is done
+            before the next policy has written anything.
         concerned: The templates that it has looked at.
     """
 
-    def __init__(
-        self,
-        state: DetectorState,
-        options: DetectorOptions,
-        *,
-        templates_last: bool,
-    ) -> None:
-        """Start with settled objects: templates without a claim wait for a policy.
+    state: DetectorState
+    options: DetectorOptions
+    templates_last: bool
+    concerned: dict[TemplateKey, None] = field(default_factory=dict)
+    _queue: dict[_QueuedTemplate, None] = field(default_factory=dict)
+    _failed: dict[_QueuedTemplate, None] = field(default_factory=dict)
+    _failed_policies: dict[PolicyKey, None] = field(default_factory=dict)
 
-        Args:
-            state: The objects; they are changed.
-            options: How the detector runs.
-            templates_last: Whether several policies that one event concerns are all handled before any template. The
-                detector has a worker for policies and five for templates, so both happens; mostly, a template is done
-                before the next policy has written anything.
-        """
-        self.state = state
-        self.options = options
-        self.concerned: dict[TemplateKey, None] = {}
-        self._queue: dict[_QueuedTemplate, None] = {}
-        self._failed: dict[_QueuedTemplate, None] = {}
-        self._failed_policies: dict[PolicyKey, None] = {}
-        self._templates_last = templates_last
+    def __post_init__(self) -> None:
         self._waiting: dict[TemplateKey, None] = {
             key: None
-            for key, template in state.templates.items()
+            for key, template in self.state.templates.items()
             if template.claim.policy is None and not template.is_ignored
         }
 
@@ -111,7 +103,7 @@ class Detector:
         self._handle_policy(policy)
         if before is not None and self.options.preemption and policy.priority < before.priority:
             for other in preempting_between(self.state, policy, before.priority):
-                if not self._templates_last:
+                if not self.templates_last:
                     self._drain()
                 self._handle_policy(other)
 

@@ -16,6 +16,7 @@ from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
@@ -28,22 +29,24 @@ _RULES: Final = (
 _PAUSE_SECONDS: Final = 600.0
 
 
-class ControlPlaneSchema:
-    """Reads the schema of bindings when the scheduler starts, and again when it has changed."""
+class ControlPlaneSchema(IdentityStruct):
+    """Reads the schema of bindings when the scheduler starts, and again when it has changed.
 
-    def __init__(
-        self,
-        connection: Connection,
-        gates: FeatureGates,
-        metrics: ApiServerMetrics,
-        on_version: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """Take the connection, what is warned about, the metric, and what is called with each version that is found."""
-        self._schema = BindingsSchema(connection)
-        self._gates = gates
-        self._metrics = metrics
-        self._on_version = on_version
-        self._found = ""
+    Attributes:
+        connection: To the control plane.
+        gates: What is warned about.
+        metrics: Exposes the version.
+        on_version: Called with each version that is found.
+    """
+
+    connection: Connection
+    gates: FeatureGates
+    metrics: ApiServerMetrics
+    on_version: Callable[[str], None] = lambda _: None
+    _found: str = ""
+
+    def __post_init__(self) -> None:
+        self._schema = BindingsSchema(self.connection)
 
     async def run(self) -> None:
         """Read it now, and look for changes every ten minutes, until cancelled."""
@@ -60,17 +63,17 @@ class ControlPlaneSchema:
         if found == self._found:
             return
         self._found = found
-        self._metrics.expose_schema(found)
-        self._on_version(found)
+        self.metrics.expose_schema(found)
+        self.on_version(found)
         if found == UNKNOWN:
             log.info("The version of bindings that the control plane serves is unknown: %s", problem)
             return
         missing = "".join(f" (no {name})" for version, name, _ in FIELDS[-2:] if is_older(found, version))
-        decisions = self._gates.rules.decisions_of
+        decisions = self.gates.rules.decisions_of
         log.info(
             "Control plane serves the bindings of Karmada %s%s; decisions of %s", found, missing, decisions
         )
-        for text in warnings_about(found, self._gates):
+        for text in warnings_about(found, self.gates):
             log.warning("%s", text)
 
 

@@ -30,63 +30,50 @@ from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
+from karmada_scheduler.structs import IdentityStruct, field
 
 T = TypeVar("T")
 
 NOTHING_ASSUMED: Final[Assumed] = {}
 
 
-class DryRun:
+class DryRun(IdentityStruct):
     """The rules of one scheduler, and the objects that its plugins see; all decisions share the caches of one core.
 
     Bindings of other schedulers are decided by their rules, where these are known.
 
     Attributes:
         gates: Feature gates.
-        objects: The objects that plugins see.
+        objects: The objects that the handles of the plugins show.
         frameworks: The plugins of each profile.
+        empty_workload_propagation: Whether selected clusters without replicas become targets.
+        session: The estimators in the member clusters; None without them.
+        others: The rules of other schedulers, by name, about the same objects.
         estimators: The estimators of ``algorithm``, and those in the member clusters.
         peers: The bindings of workload groups; None without the gate WorkloadAffinity.
-        empty_workload_propagation: Whether selected clusters without replicas become targets.
         algorithm: The core.
     """
 
-    def __init__(
-        self,
-        gates: FeatureGates,
-        objects: ShownObjects,
-        frameworks: Frameworks,
-        *,
-        empty_workload_propagation: bool = False,
-        session: ReplicaEstimator | None = None,
-        others: Mapping[str, DryRun] | None = None,
-    ) -> None:
-        """Decide by these rules.
+    gates: FeatureGates
+    objects: ShownObjects
+    frameworks: Frameworks
+    empty_workload_propagation: bool = False
+    session: ReplicaEstimator | None = None
+    others: Mapping[str, DryRun] = field(default_factory=dict)
 
-        Args:
-            gates: Feature gates.
-            objects: The objects that the handles of the plugins show.
-            frameworks: The plugins of each profile.
-            empty_workload_propagation: Whether selected clusters without replicas become targets.
-            session: The estimators in the member clusters; None without them.
-            others: The rules of other schedulers, by name, about the same objects.
-        """
-        self._others: Final = others or {}
-        self.gates: Final = gates
-        self.objects: Final = objects
-        self.frameworks: Final = frameworks
-        self.empty_workload_propagation: Final = empty_workload_propagation
-        local = (GeneralEstimator(gates),)
-        self.estimators: Final = Estimators(local, session)
-        self.peers: Final = objects.bindings if gates.enabled("WorkloadAffinity") else None
-        objects.show_workloads_to(frameworks)
-        self.algorithm: Final = SchedulingAlgorithm(
-            gates,
+    def __post_init__(self) -> None:
+        """Make the core."""
+        local = (GeneralEstimator(self.gates),)
+        self.estimators = Estimators(local, self.session)
+        self.peers = self.objects.bindings if self.gates.enabled("WorkloadAffinity") else None
+        self.objects.show_workloads_to(self.frameworks)
+        self.algorithm = SchedulingAlgorithm(
+            self.gates,
             local,
-            empty_workload_propagation=empty_workload_propagation,
+            empty_workload_propagation=self.empty_workload_propagation,
             peers=self.peers,
-            stored=objects.bindings.get,
-            stored_workload=objects.stored_workload,
+            stored=self.objects.bindings.get,
+            stored_workload=self.objects.stored_workload,
         )
 
     @property
@@ -104,7 +91,7 @@ class DryRun:
         """Return the rules of the scheduler of a binding: these, or others; None if they are not known."""
         if self.frameworks.of(binding) is not None:
             return self
-        return self._others.get(binding.spec.responsible_scheduler)
+        return self.others.get(binding.spec.responsible_scheduler)
 
     def knows(self, binding: Binding) -> bool:
         """Return whether the rules of the scheduler of a binding are known."""

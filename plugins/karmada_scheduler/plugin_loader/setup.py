@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
@@ -24,58 +23,47 @@ from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
 from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 from karmada_scheduler.plugin_loader.entry_points import installed
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
 
-class PluginSetup:
+class PluginSetup(IdentityStruct):
     """The plugins and profiles of a process.
 
     Attributes:
+        in_tree: The in-tree plugins, the defaults of profiles.
+        handle_for: Returns the handle for the plugins of a scheduler name; the same for the same name.
+        own: The plugins of a main of one's own.
+        packages: Returns the plugins of installed packages.
+        directories: The values of ``--plugin-dir``.
+        tokens: The entries of ``--plugins``.
+        configuration: The content of ``--config``.
+        scheduler_name: The value of ``--scheduler-name``.
+        disabled_by_gates: Names of in-tree plugins that ``--plugins`` may have although a feature gate disables them.
         built: The profiles of the last build; empty before ``start``.
         messages: The log messages about ``--plugins`` at the start, with upstream's texts.
     """
 
-    def __init__(
-        self,
-        in_tree: Registry,
-        *,
-        handle_for: Callable[[str], Handle],
-        own: Iterable[Registration] = (),
-        packages: Callable[[], Iterable[Registration]] = installed,
-        directories: Sequence[Path] = (),
-        tokens: Sequence[str] = ("*",),
-        configuration: SchedulerConfiguration | None = None,
-        scheduler_name: str = DEFAULT_SCHEDULER_NAME,
-        disabled_by_gates: Collection[str] = (),
-    ) -> None:
-        """Take the sources of plugins and the configuration.
+    in_tree: Registry
+    handle_for: Callable[[str], Handle]
+    own: Iterable[Registration] = ()
+    packages: Callable[[], Iterable[Registration]] = installed
+    directories: Sequence[Path] = ()
+    tokens: Sequence[str] = ("*",)
+    configuration: SchedulerConfiguration = field(default_factory=SchedulerConfiguration)
+    scheduler_name: str = DEFAULT_SCHEDULER_NAME
+    disabled_by_gates: Collection[str] = ()
+    built: BuiltProfiles = field(default_factory=lambda: BuiltProfiles({}))
+    messages: tuple[SelectionMessage, ...] = ()
+    _unreadable: str = ""
 
-        Args:
-            in_tree: The in-tree plugins, the defaults of profiles.
-            handle_for: Returns the handle for the plugins of a scheduler name; the same for the same name.
-            own: The plugins of a main of one's own.
-            packages: Returns the plugins of installed packages.
-            directories: The values of ``--plugin-dir``.
-            tokens: The entries of ``--plugins``.
-            configuration: The content of ``--config``.
-            scheduler_name: The value of ``--scheduler-name``.
-            disabled_by_gates: Names of in-tree plugins that ``--plugins`` may have although a feature gate disables them.
-        """
-        self.built = BuiltProfiles({})
-        self.messages: tuple[SelectionMessage, ...] = ()
-        self._in_tree: Final = in_tree
-        self._handle_for: Final = handle_for
-        self._plugins = list(own)
+    def __post_init__(self) -> None:
+        """Let the plugins of a main of one's own log as this package does."""
+        self._plugins = list(self.own)
         for plugin in self._plugins:
             logs.follow(getattr(plugin.factory, "__module__", "") or "__main__")
-        self._packages: Final = packages
-        self._files: Final = PluginDirectories(directories) if directories else None
-        self._tokens: Final = tuple(tokens)
-        self._configuration: Final = configuration or SchedulerConfiguration()
-        self._scheduler_name: Final = scheduler_name
-        self._disabled_by_gates: Final = frozenset(disabled_by_gates)
-        self._unreadable = ""
+        self._files = PluginDirectories(self.directories) if self.directories else None
 
     def start(self) -> BuiltProfiles:
         """Load all plugins, and return the profiles.
@@ -89,7 +77,7 @@ class PluginSetup:
         with problems.below(""):
             registry = self._registry()
             problems.extend(self._unknown_names(registry))
-            self.messages = registry.select(self._tokens).messages
+            self.messages = registry.select(self.tokens).messages
             self.built = self._build(registry)
         problems.raise_if_any()
         self.built.start_observing()
@@ -103,7 +91,7 @@ class PluginSetup:
         """
         problems = ConfigProblems()
         with problems.below(""):
-            self._plugins.extend(self._packages())
+            self._plugins.extend(self.packages())
         if self._files is not None:
             with problems.below(""):
                 for change in self._files.scan():
@@ -115,9 +103,9 @@ class PluginSetup:
 
     def _unknown_names(self, registry: Registry) -> Iterator[ConfigProblem]:
         """Yield the unknown names of ``--plugins``, which karmada-scheduler ignores."""
-        for token in self._tokens:
+        for token in self.tokens:
             name = token.removeprefix("-")
-            if name not in ("*", *registry, *self._disabled_by_gates):
+            if name not in ("*", *registry, *self.disabled_by_gates):
                 text = f'no plugin named "{name}"; {nearest(name, registry)}{known(registry)}'
                 yield ConfigProblem("--plugins", text)
 
@@ -173,7 +161,7 @@ class PluginSetup:
         return self._registry(strict=False)
 
     def _registry(self, changes: Iterable[FileChange] = (), *, strict: bool = True) -> Registry:
-        registry = Registry(self._in_tree.values())
+        registry = Registry(self.in_tree.values())
         problems = []
         files = self._files.plugins(changes) if self._files else ()
         for plugin in (*self._plugins, *files):
@@ -186,20 +174,20 @@ class PluginSetup:
         return registry
 
     def _build(self, registry: Registry) -> BuiltProfiles:
-        configuration = self._configuration
+        configuration = self.configuration
         inputs = ProfileInputs(
             registry=registry,
-            selected=frozenset(registry.select(self._tokens).registry),
+            selected=frozenset(registry.select(self.tokens).registry),
             offered=[
-                name for name, each in registry.items() if each.opt_in and f"-{name}" not in self._tokens
+                name for name, each in registry.items() if each.opt_in and f"-{name}" not in self.tokens
             ],
-            defaults=[name for name, each in self._in_tree.items() if not each.opt_in],
-            handle_for=self._handle_for,
+            defaults=[name for name, each in self.in_tree.items() if not each.opt_in],
+            handle_for=self.handle_for,
             previous=self.built,
-            disabled_elsewhere=None if configuration.is_kubernetes else self._disabled_by_gates,
+            disabled_elsewhere=None if configuration.is_kubernetes else self.disabled_by_gates,
         )
         try:
-            return build(configuration.profiles, inputs, scheduler_name=self._scheduler_name)
+            return build(configuration.profiles, inputs, scheduler_name=self.scheduler_name)
         except ConfigError as error:
             if configuration.profiles and configuration.source:
                 raise error.within(configuration.source) from error
