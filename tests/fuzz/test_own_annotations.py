@@ -80,8 +80,7 @@ def test_a_text_of_one_binding_uses_up_at_most_one_window_of_the_budget_of_other
         await move_all(harness, 2)
         assert moved(harness) == 2
         await harness.edit("odd", placement=to("m2"))
-        harness.sleep(700)
-        await harness.run()
+        await harness.run(after=700)
         assert harness.placed("odd") == ["m2"]
 
     asyncio.run(run())

@@ -140,6 +140,13 @@ class Cluster:
                     self.bindings[found.binding] = found.binding_after
 
 
+def cluster_with(*manifests: Manifest, options: DetectorOptions | None = None) -> Cluster:
+    """Return a cluster in which policies and templates were created, one after the other."""
+    cluster = Cluster(options)
+    cluster.apply(*manifests)
+    return cluster
+
+
 def only(claims: Claims) -> TemplateClaim:
     """Return the result of the only template."""
     (found,) = claims.templates.values()

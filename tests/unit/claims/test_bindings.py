@@ -24,6 +24,7 @@ from tests.unit.claims.objects import (
     by_name,
     claimed_by,
     cluster_policy,
+    cluster_with,
     deployment,
     goes_to,
     only,
@@ -153,8 +154,7 @@ def test_a_cluster_scoped_binding_keeps_whether_dependencies_follow() -> None:
 
 
 def test_the_webhook_refuses_another_scheduler_name() -> None:
-    shop = Cluster()
-    shop.apply(policy("own"), deployment())
+    shop = cluster_with(policy("own"), deployment())
     result = shop.apply(policy("own", schedulerName="mine", to="there"))
     assert "delete the policy and create it again" in result.refusals[0].text
     assert goes_to(result) == "own"

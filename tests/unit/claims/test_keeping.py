@@ -11,6 +11,7 @@ from tests.unit.claims.objects import (
     by_name,
     claimed_by,
     cluster_policy,
+    cluster_with,
     deployment,
     goes_to,
     key_of,
@@ -22,37 +23,32 @@ WEB = deployment(labels={"app": "web"})
 
 
 def test_a_higher_priority_that_comes_later_takes_nothing() -> None:
-    shop = Cluster()
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB)
     result = shop.apply(policy("second", priority=9))
     assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("first", "first", True)
     assert only(result).binding_after is only(result).binding_before
 
 
 def test_an_edited_placement_reaches_the_binding() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", to="here"), WEB)
+    shop = cluster_with(policy("own", to="here"), WEB)
     result = shop.apply(policy("own", to="there"))
     assert (goes_to(result), only(result).is_kept) == ("there", True)
 
 
 def test_an_edit_without_effect_changes_nothing() -> None:
-    shop = Cluster()
-    shop.apply(policy("own"), WEB)
+    shop = cluster_with(policy("own"), WEB)
     result = only(shop.apply(policy("own", priority=0, preemption="Never")))
     assert result.binding_after is result.binding_before
 
 
 def test_selectors_that_no_longer_match_release_the_template_to_the_next_policy() -> None:
-    shop = Cluster()
-    shop.apply(policy("first"), WEB, policy("second", all_deployments()))
+    shop = cluster_with(policy("first"), WEB, policy("second", all_deployments()))
     result = shop.apply(policy("first", by_name("other")))
     assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("second", "second", False)
 
 
 def test_without_another_policy_the_released_binding_keeps_its_placement() -> None:
-    shop = Cluster()
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB)
     result = only(shop.apply(policy("first", by_name("other"))))
     assert result.policy_after is None
     assert result.binding_before is not None
@@ -85,8 +81,7 @@ def test_a_new_policy_claims_a_template_that_waits() -> None:
 
 
 def test_changed_labels_do_not_release_a_template_until_its_policy_is_edited() -> None:
-    shop = Cluster()
-    shop.apply(policy("first", by_labels(app="web")), WEB, policy("second", all_deployments()))
+    shop = cluster_with(policy("first", by_labels(app="web")), WEB, policy("second", all_deployments()))
     result = only(shop.apply(deployment(labels={"app": "api"}, replicas=9)))
     assert result.binding_after is result.binding_before
     assert (result.policy_after and result.policy_after.name, result.waits) == ("first", Waits.MATCH)

@@ -9,6 +9,7 @@ from tests.unit.claims.objects import (
     all_deployments,
     by_name,
     claimed_by,
+    cluster_with,
     deployment,
     goes_to,
     key_of,
@@ -21,14 +22,12 @@ LAZY = {"activationPreference": "Lazy"}
 
 
 def test_a_new_template_is_bound_at_once() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", **LAZY))
+    shop = cluster_with(policy("own", **LAZY))
     assert goes_to(shop.apply(WEB)) == "own"
 
 
 def test_an_edit_waits_for_a_change_of_the_template() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", to="here", **LAZY), WEB)
+    shop = cluster_with(policy("own", to="here", **LAZY), WEB)
     result = shop.apply(policy("own", to="there", **LAZY))
     assert (goes_to(result), only(result).waits) == ("here", Waits.TEMPLATE_CHANGE)
     result = shop.apply(deployment(replicas=4))
@@ -36,8 +35,7 @@ def test_an_edit_waits_for_a_change_of_the_template() -> None:
 
 
 def test_a_change_by_karmada_itself_does_not_end_the_wait() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", to="here", **LAZY), WEB)
+    shop = cluster_with(policy("own", to="here", **LAZY), WEB)
     shop.apply(policy("own", to="there", **LAZY))
     marked = deployment()
     marked["metadata"]["annotations"] = {"resourcetemplate.karmada.io/managed-labels": "x"}
@@ -53,8 +51,7 @@ def test_a_change_of_a_template_whose_content_is_not_known_counts_as_one_by_a_us
 
 
 def test_a_template_that_waited_for_a_lazy_policy_gets_no_binding_until_it_changes() -> None:
-    shop = Cluster()
-    shop.apply(WEB)
+    shop = cluster_with(WEB)
     result = shop.apply(policy("own", **LAZY))
     assert (claimed_by(result), goes_to(result), only(result).waits) == ("own", None, Waits.TEMPLATE_CHANGE)
     # It has no binding by which an edit of the policy would find it.
@@ -63,15 +60,13 @@ def test_a_template_that_waited_for_a_lazy_policy_gets_no_binding_until_it_chang
 
 
 def test_a_policy_that_is_no_longer_lazy_is_applied_with_what_had_waited() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", to="here", **LAZY), WEB)
+    shop = cluster_with(policy("own", to="here", **LAZY), WEB)
     shop.apply(policy("own", to="there", **LAZY))
     assert goes_to(shop.apply(policy("own", to="there"))) == "there"
 
 
 def test_a_policy_that_becomes_lazy_does_not_apply_the_same_edit() -> None:
-    shop = Cluster()
-    shop.apply(policy("own", to="here"), WEB)
+    shop = cluster_with(policy("own", to="here"), WEB)
     assert goes_to(shop.apply(policy("own", to="there", **LAZY))) == "here"
 
 
@@ -80,14 +75,12 @@ def test_a_template_released_by_another_policy_is_bound_by_a_lazy_one_at_once() 
     first = policy("first")
     shop.apply(first, WEB, policy("second", all_deployments(), **LAZY))
     assert goes_to(shop.change(PolicyDeleted(key_of(first)))) == "second"
-    shop = Cluster()
-    shop.apply(first, WEB, policy("second", all_deployments(), **LAZY))
+    shop = cluster_with(first, WEB, policy("second", all_deployments(), **LAZY))
     assert goes_to(shop.apply(policy("first", by_name("other")))) == "second"
 
 
 def test_the_order_of_two_events_can_decide_whether_a_binding_is_made() -> None:
-    shop = Cluster()
-    shop.apply(WEB)
+    shop = cluster_with(WEB)
     result = shop.apply(policy("lazy", priority=1, **LAZY), policy("eager"))
     assert claimed_by(result) == "lazy"
     found = {(each.policy and each.policy.name, each.spec is None) for each in only(result).alternatives}

@@ -13,6 +13,7 @@ from tests.unit.claims.objects import (
     Manifest,
     by_name,
     claimed_by,
+    cluster_with,
     deployment,
     goes_to,
     only,
@@ -41,8 +42,7 @@ def test_of_two_templates_of_one_kind_and_name_the_second_gets_no_binding(kind: 
 
 
 def test_a_new_version_of_a_kind_keeps_the_binding() -> None:
-    shop = Cluster()
-    shop.apply(policy("own"), deployment())
+    shop = cluster_with(policy("own"), deployment())
     [stored] = shop.bindings.values()
     assert read_binding(stored).is_of(read_template({**deployment(), "apiVersion": "apps/v2"}))
     assert not read_binding(stored).is_of(read_template(of_group("example.io")))
@@ -57,8 +57,7 @@ def test_a_binding_has_a_name_of_at_most_253_characters(length: int, waits: Wait
 
 
 def test_what_a_multi_cluster_service_propagates_follows_no_policy() -> None:
-    shop = Cluster()
-    shop.apply(policy("own"), deployment())
+    shop = cluster_with(policy("own"), deployment())
     taken = shop.apply(deployment(labels={CLAIMED_BY_LABEL: "MultiClusterService"}))
     assert only(taken).waits is Waits.CONTROLLER
     edited = only(shop.apply(policy("own", to="m2")))

@@ -13,6 +13,7 @@ from tests.unit.claims.objects import (
     by_name,
     claimed_by,
     cluster_policy,
+    cluster_with,
     deployment,
     goes_to,
     only,
@@ -23,42 +24,39 @@ WEB = deployment(labels={"app": "web"})
 
 
 def test_the_higher_priority_claims_a_new_template() -> None:
-    shop = Cluster()
-    shop.apply(policy("low", priority=1), policy("high", priority=2))
+    shop = cluster_with(policy("low", priority=1), policy("high", priority=2))
     result = shop.apply(WEB)
     assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("high", "high", False)
 
 
 def test_a_higher_priority_goes_before_a_better_match() -> None:
-    shop = Cluster()
-    shop.apply(policy("name", by_name()), policy("everything", all_deployments(), priority=1))
+    shop = cluster_with(policy("name", by_name()), policy("everything", all_deployments(), priority=1))
     assert claimed_by(shop.apply(WEB)) == "everything"
 
 
 def test_a_match_by_name_goes_before_labels_and_labels_before_all() -> None:
-    shop = Cluster()
-    shop.apply(policy("a-all", all_deployments()), policy("b-labels", by_labels(app="web")))
+    shop = cluster_with(policy("a-all", all_deployments()), policy("b-labels", by_labels(app="web")))
     assert claimed_by(shop.apply(WEB)) == "b-labels"
-    shop = Cluster()
-    shop.apply(policy("a-all", all_deployments()), policy("b-labels", by_labels(app="web")), policy("c-name"))
+    shop = cluster_with(
+        policy("a-all", all_deployments()), policy("b-labels", by_labels(app="web")), policy("c-name")
+    )
     assert claimed_by(shop.apply(WEB)) == "c-name"
 
 
 def test_the_best_selector_of_a_policy_counts() -> None:
-    shop = Cluster()
-    shop.apply(policy("a", by_labels(app="web")), policy("b", all_deployments(), by_name()))
+    shop = cluster_with(policy("a", by_labels(app="web")), policy("b", all_deployments(), by_name()))
     assert claimed_by(shop.apply(WEB)) == "b"
 
 
 def test_among_equals_the_smaller_name_claims() -> None:
-    shop = Cluster()
-    shop.apply(policy("b"), policy("a"))
+    shop = cluster_with(policy("b"), policy("a"))
     assert claimed_by(shop.apply(WEB)) == "a"
 
 
 def test_a_policy_of_the_namespace_goes_before_a_cluster_wide_one_whatever_their_priorities() -> None:
-    shop = Cluster()
-    shop.apply(cluster_policy("everywhere", by_name(), priority=100), policy("own", all_deployments()))
+    shop = cluster_with(
+        cluster_policy("everywhere", by_name(), priority=100), policy("own", all_deployments())
+    )
     assert claimed_by(shop.apply(WEB)) == "own"
 
 
@@ -75,8 +73,7 @@ def test_a_policy_of_the_namespace_goes_before_a_cluster_wide_one_whatever_their
     ids=["name-without-labels", "labels-are-void", "version", "kind", "empty-selector", "labels"],
 )
 def test_a_name_makes_the_label_selector_void(selector: Manifest, matches: bool) -> None:
-    shop = Cluster()
-    shop.apply(policy("own", selector))
+    shop = cluster_with(policy("own", selector))
     assert claimed_by(shop.apply(WEB)) == ("own" if matches else None)
 
 
@@ -95,8 +92,7 @@ def test_a_cluster_scoped_template_is_claimed_by_cluster_wide_policies_only() ->
         "metadata": {"name": "system:Reader"},
     }
     selector = {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole"}
-    shop = Cluster()
-    shop.apply(cluster_policy("roles", selector))
+    shop = cluster_with(cluster_policy("roles", selector))
     result = only(shop.apply(role))
     assert result.binding == ("ClusterResourceBinding", "", "system.reader-clusterrole")
     assert result.binding_after is not None
@@ -115,8 +111,7 @@ def test_reserved_and_skipped_namespaces_are_not_propagated(namespace: str) -> N
 
 
 def test_a_template_of_another_controller_is_not_claimed() -> None:
-    shop = Cluster()
-    shop.apply(policy("own"))
+    shop = cluster_with(policy("own"))
     result = shop.apply(deployment(labels={"resourcetemplate.karmada.io/claimed-by": "MultiClusterService"}))
     assert claimed_by(result) is None
 
@@ -125,11 +120,9 @@ def test_templates_with_equal_labels_are_claimed_alike_but_by_policies_with_a_na
     templates = [deployment(name, labels={"tier": "front"}) for name in ("api", "web", "db")]
     broad = cluster_policy("labels", {**by_labels(tier="front"), "namespace": ""})
     named = cluster_policy("named", by_name("db"), priority=1), policy("own", by_name("web"))
-    shop = Cluster()
-    shop.apply(*templates)
+    shop = cluster_with(*templates)
     assert _claims(shop.apply(broad, *named)) == {"api": "labels", "web": "labels", "db": "labels"}
-    shop = Cluster()
-    shop.apply(broad, *named)
+    shop = cluster_with(broad, *named)
     assert _claims(shop.apply(*templates)) == {"api": "labels", "web": "own", "db": "named"}
 
 
@@ -139,8 +132,7 @@ def _claims(result: Claims) -> dict[str, str | None]:
 
 
 def test_an_edit_of_one_policy_changes_the_bindings_of_its_templates_only() -> None:
-    shop = Cluster()
-    shop.apply(
+    shop = cluster_with(
         *(
             cluster_policy(tier, {**by_labels(tier=tier), "namespace": ""}, to="m1")
             for tier in ("front", "back")

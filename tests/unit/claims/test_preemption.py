@@ -5,11 +5,11 @@ from __future__ import annotations
 from karmada_advisor.claims.model import DetectorOptions, Waits
 from tests.unit.claims.objects import (
     PREEMPTION,
-    Cluster,
     all_deployments,
     by_name,
     claimed_by,
     cluster_policy,
+    cluster_with,
     deployment,
     goes_to,
     only,
@@ -20,28 +20,24 @@ WEB = deployment()
 
 
 def test_a_higher_priority_with_preemption_takes_a_claimed_template() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB, options=PREEMPTION)
     result = shop.apply(policy("second", priority=1, preemption="Always"))
     assert (claimed_by(result), goes_to(result), only(result).is_kept) == ("second", "second", False)
     assert only(result).claim_after.id == "id-second"
 
 
 def test_preemption_needs_the_feature_gate() -> None:
-    shop = Cluster()
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB)
     assert claimed_by(shop.apply(policy("second", priority=1, preemption="Always"))) == "first"
 
 
 def test_an_equal_priority_takes_nothing() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB, options=PREEMPTION)
     assert claimed_by(shop.apply(policy("second", preemption="Always"))) == "first"
 
 
 def test_a_policy_of_the_namespace_takes_from_a_cluster_wide_one_whatever_the_priorities() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(cluster_policy("everywhere", by_name(), priority=9), WEB)
+    shop = cluster_with(cluster_policy("everywhere", by_name(), priority=9), WEB, options=PREEMPTION)
     result = shop.apply(policy("own", preemption="Always"))
     assert (claimed_by(result), goes_to(result)) == ("own", "own")
     claim = only(result).claim_after
@@ -52,8 +48,7 @@ def test_a_policy_of_the_namespace_takes_from_a_cluster_wide_one_whatever_the_pr
 
 
 def test_a_cluster_wide_policy_takes_nothing_from_one_of_the_namespace() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("own"), WEB)
+    shop = cluster_with(policy("own"), WEB, options=PREEMPTION)
     assert (
         claimed_by(shop.apply(cluster_policy("everywhere", by_name(), priority=9, preemption="Always")))
         == "own"
@@ -62,8 +57,7 @@ def test_a_cluster_wide_policy_takes_nothing_from_one_of_the_namespace() -> None
 
 def test_a_cluster_wide_selector_without_a_namespace_takes_nothing() -> None:
     nameless = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-    shop = Cluster(PREEMPTION)
-    shop.apply(cluster_policy("first", by_name()), WEB)
+    shop = cluster_with(cluster_policy("first", by_name()), WEB, options=PREEMPTION)
     second = cluster_policy("second", nameless, priority=1, preemption="Always")
     assert claimed_by(shop.apply(second)) == "first"
     shop.apply(second)
@@ -74,32 +68,39 @@ def test_a_cluster_wide_selector_without_a_namespace_takes_nothing() -> None:
 
 
 def test_lowering_a_priority_lets_those_in_between_take_the_template() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first", priority=5), WEB, policy("second", priority=3, preemption="Always"))
+    shop = cluster_with(
+        policy("first", priority=5),
+        WEB,
+        policy("second", priority=3, preemption="Always"),
+        options=PREEMPTION,
+    )
     assert claimed_by(shop.apply(policy("first", priority=4))) == "first"
     assert claimed_by(shop.apply(policy("first", priority=1))) == "second"
 
 
 def test_those_with_exactly_the_old_priority_are_not_tried_again() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first", priority=5), WEB, policy("second", priority=5, preemption="Always"))
+    shop = cluster_with(
+        policy("first", priority=5),
+        WEB,
+        policy("second", priority=5, preemption="Always"),
+        options=PREEMPTION,
+    )
     assert claimed_by(shop.apply(policy("first", priority=1))) == "first"
 
 
 def test_of_several_in_between_the_highest_takes_it() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(
+    shop = cluster_with(
         policy("first", priority=5),
         WEB,
         policy("a", priority=2, preemption="Always"),
         policy("b", priority=3, preemption="Always"),
+        options=PREEMPTION,
     )
     assert claimed_by(shop.apply(policy("first"))) == "b"
 
 
 def test_a_lazy_policy_that_takes_a_template_leaves_the_binding_until_the_template_changes() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB, options=PREEMPTION)
     lazy = policy("second", priority=1, preemption="Always", activationPreference="Lazy")
     result = shop.apply(lazy)
     assert (claimed_by(result), goes_to(result), only(result).waits) == (
@@ -113,16 +114,14 @@ def test_a_lazy_policy_that_takes_a_template_leaves_the_binding_until_the_templa
 
 
 def test_an_edit_of_the_policy_that_lost_a_template_ends_the_wait_of_a_lazy_one() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB, options=PREEMPTION)
     shop.apply(policy("second", priority=1, preemption="Always", activationPreference="Lazy"))
     result = shop.apply(policy("first", to="elsewhere"))
     assert (claimed_by(result), goes_to(result)) == ("second", "second")
 
 
 def test_a_policy_that_matches_everything_cannot_preempt() -> None:
-    shop = Cluster(PREEMPTION)
-    shop.apply(policy("first"), WEB)
+    shop = cluster_with(policy("first"), WEB, options=PREEMPTION)
     result = shop.apply(policy("second", all_deployments(), priority=1, preemption="Always"))
     assert [each.policy.name for each in result.refusals] == ["second"]
     assert claimed_by(result) == "first"
@@ -131,11 +130,11 @@ def test_a_policy_that_matches_everything_cannot_preempt() -> None:
 def test_an_edit_that_loses_the_template_may_still_reach_the_binding_if_its_successor_makes_none() -> None:
     gates = DetectorOptions(preemption=True, priority_based_scheduling=True)
     missing = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "missing"}
-    shop = Cluster(gates)
-    shop.apply(
+    shop = cluster_with(
         policy("first", priority=5, to="here"),
         WEB,
         policy("second", priority=3, preemption="Always", schedulePriority=missing),
+        options=gates,
     )
     result = shop.apply(policy("first", priority=1, to="there"))
     assert (claimed_by(result), goes_to(result), only(result).waits) == (

@@ -96,6 +96,11 @@ class ElectionHarness:
             random=FakeRandom(),
         )
 
+    async def leader(self, identity: str = "us", **settings: Any) -> Elector:
+        elector = self.candidate(identity, **settings)
+        await elector.acquire()
+        return elector
+
     @property
     def spec(self) -> dict[str, Any]:
         assert self.lease is not None
@@ -109,8 +114,7 @@ def harness() -> ElectionHarness:
 
 
 async def test_a_missing_lease_is_created_with_the_fields_of_client_go(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     assert elector.is_leader()
     assert harness.spec == {
         "holderIdentity": "us",
@@ -149,8 +153,7 @@ async def test_a_released_lease_is_acquired_at_once(harness: ElectionHarness) ->
 
 
 async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     renewing = asyncio.create_task(elector.renew())
     while harness.seconds < 10:
         await asyncio.sleep(0)
@@ -162,8 +165,7 @@ async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(harnes
 
 
 async def test_a_leader_that_cannot_renew_stops_leading_at_the_deadline(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.failure = ApiError("cannot reach it")
     why = await elector.renew()
     assert why == "the lease could not be renewed for 10s"
@@ -174,15 +176,13 @@ async def test_a_leader_that_cannot_renew_stops_leading_at_the_deadline(harness:
 async def test_a_leader_that_was_suspended_past_the_deadline_does_not_lead_any_more(
     harness: ElectionHarness,
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.seconds += 10.001
     assert not elector.is_leader()
 
 
 async def test_a_leader_whose_lease_was_taken_stops_within_one_period(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("them")
     assert await elector.renew() == "the lease is held by them"
     assert harness.seconds == pytest.approx(2)
@@ -190,8 +190,7 @@ async def test_a_leader_whose_lease_was_taken_stops_within_one_period(harness: E
 
 
 async def test_a_short_outage_of_the_api_server_costs_no_leadership(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.failure = ApiError("cannot reach it")
 
     def recover() -> None:
@@ -207,13 +206,11 @@ async def test_a_short_outage_of_the_api_server_costs_no_leadership(harness: Ele
 
 
 async def test_a_released_lease_has_no_holder_and_is_free_at_once(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     await elector.release()
     assert not elector.is_leader()
     assert harness.spec["holderIdentity"] == ""
-    other = harness.candidate("them")
-    await other.acquire()
+    other = await harness.leader("them")
     assert other.is_leader()
     assert harness.spec["leaseTransitions"] == 1
 
@@ -221,8 +218,7 @@ async def test_a_released_lease_has_no_holder_and_is_free_at_once(harness: Elect
 async def test_a_lease_is_released_although_the_response_to_its_last_renewal_is_unknown(
     harness: ElectionHarness,
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("us")
 
     await elector.release()
@@ -231,8 +227,7 @@ async def test_a_lease_is_released_although_the_response_to_its_last_renewal_is_
 
 
 async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("them")
     await elector.release()
     assert harness.spec["holderIdentity"] == "them"
@@ -241,8 +236,7 @@ async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: Electi
 async def test_a_release_that_the_api_server_refuses_is_logged_and_not_repeated(
     harness: ElectionHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.requests.clear()
     harness.failure = BROKEN
     await elector.release()
@@ -265,8 +259,7 @@ async def test_only_one_of_two_racing_candidates_leads(harness: ElectionHarness)
 async def test_a_renewal_with_a_late_response_does_not_restore_the_leadership(
     harness: ElectionHarness, late: int
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     request, seen = harness.request, []
 
     async def slow(method: str, path: str, *, body: Any = None, timeout: float = 0) -> Any:
@@ -405,15 +398,13 @@ async def test_an_invalid_acquire_time_does_not_end_the_wait(
 ) -> None:
     caplog.set_level("INFO")
     held_since(harness, acquired)
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     assert elector.is_leader()
     assert f"The lease is held by {shown}, waiting for it" in caplog.text
 
 
 async def test_a_leader_leads_until_the_deadline(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.seconds += 9.5
     assert elector.is_leader()
     assert elector.seconds_left() == pytest.approx(0.5)
@@ -439,8 +430,7 @@ async def test_a_request_may_take_half_the_deadline_and_no_longer_than_is_left(
 
 
 async def test_the_last_renewal_may_be_just_before_the_deadline(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.failure = ApiError("cannot reach it")
     harness.seconds += 1.5
 
@@ -528,8 +518,7 @@ async def test_a_candidate_whose_write_is_refused_does_not_lead(
 
 
 async def test_a_leader_whose_renewal_conflicts_twice_leads_on(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.refusals = [CONFLICT, CONFLICT]
     renewing = asyncio.create_task(elector.renew())
     while harness.seconds < 30:
@@ -541,8 +530,7 @@ async def test_a_leader_whose_renewal_conflicts_twice_leads_on(harness: Election
 async def test_a_leader_whose_lease_was_released_by_others_takes_it_as_a_new_one(
     harness: ElectionHarness,
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("", transitions=7)
     harness.refusals = [None, BROKEN]  # the first write conflicts
     renewing = asyncio.create_task(elector.renew())
@@ -553,8 +541,7 @@ async def test_a_leader_whose_lease_was_released_by_others_takes_it_as_a_new_one
 
 
 async def test_a_lease_that_was_deleted_is_created_again(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.lease = None
     renewing = asyncio.create_task(elector.renew())
     while harness.seconds < 3:
@@ -589,8 +576,7 @@ async def test_a_candidate_that_has_read_the_lease_of_another_releases_nothing(
 async def test_a_leader_that_has_lost_its_lease_to_another_leaves_it_to_that_one_when_it_stops(
     harness: ElectionHarness,
 ) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("them")
     assert await elector.renew() == "the lease is held by them"
     held = harness.lease
@@ -599,8 +585,7 @@ async def test_a_leader_that_has_lost_its_lease_to_another_leaves_it_to_that_one
 
 
 async def test_a_leader_releases_no_lease_that_was_given_up_by_others(harness: ElectionHarness) -> None:
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.hold("")
     harness.refusals = [None, BROKEN]  # of the renewal: a conflict, and an error after the Lease was read
     renewing = asyncio.create_task(elector.renew())
@@ -614,8 +599,7 @@ async def test_a_leader_releases_no_lease_that_was_given_up_by_others(harness: E
 
 async def test_a_lease_that_expired_unseen_by_others_is_released(harness: ElectionHarness) -> None:
     """Another one can take it at once then, and need not wait until it has seen it for its duration."""
-    elector = harness.candidate()
-    await elector.acquire()
+    elector = await harness.leader()
     harness.seconds += 11
     await elector.release()
     assert harness.spec["holderIdentity"] == ""
@@ -628,8 +612,7 @@ async def test_the_duration_in_the_lease_is_rounded_up_to_whole_seconds(
     harness: ElectionHarness, duration: float, written: int
 ) -> None:
     """Others take it after that time, so it must not be less than the flag."""
-    elector = harness.candidate(lease_duration=duration, renew_deadline=duration * 0.95)
-    await elector.acquire()
+    elector = await harness.leader(lease_duration=duration, renew_deadline=duration * 0.95)
     assert harness.spec["leaseDurationSeconds"] == written
     await elector._try_acquire_or_renew(timeout=1.0)
     assert harness.spec["leaseDurationSeconds"] == written

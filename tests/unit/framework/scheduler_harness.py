@@ -123,8 +123,15 @@ class SchedulerHarness:
         self.handlers.on_event("ResourceBinding", "ADDED", manifest)
         return BindingKey("ResourceBinding", "demo", name)
 
-    async def run(self) -> None:
-        """Let the loop run until it waits."""
+    async def put_and_run(self, name: str = "web", **spec: Any) -> BindingKey:
+        """Store a binding, let the loop run until it waits, and return the binding's key."""
+        key = self.put(name, **spec)
+        await self.run()
+        return key
+
+    async def run(self, *, after: float = 0.0) -> None:
+        """Let the loop run until it waits, so many seconds later."""
+        self.sleep(after)
         task = asyncio.create_task(self.scheduler.run())
         for _ in range(80):
             await asyncio.sleep(0)

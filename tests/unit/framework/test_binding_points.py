@@ -70,8 +70,7 @@ async def test_a_failed_reserve_runs_unreserve_in_reverse_order_and_keeps_the_pl
 ) -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"), recorder.plugin("P", answer), recorder.plugin("C"))
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     assert recorder.calls == ["reserve A", "reserve P", "unreserve C", "unreserve P", "unreserve A"]
     assert harness.placed() == ["m1"]
     assert harness.condition() == (reason, text.format(point="Reserve"))
@@ -84,8 +83,7 @@ async def test_after_an_unreserve_that_raises_the_other_plugins_unreserve(
     recorder = ReserveRecorder()
     broken = plugin("B", reserve=answering(NO), unreserve=raising())
     harness = SchedulerHarness(recorder.plugin("A"), broken)
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert recorder.calls == ["reserve A", "unreserve A"]
     assert 'plugin "B" failed at Reserve: RuntimeError: boom' in caplog.text
 
@@ -95,8 +93,7 @@ async def test_without_a_change_or_a_fitting_cluster_no_plugin_from_reserve_to_p
     harness = SchedulerHarness(
         recorder.plugin("A"), plugin("F", filter=answering(NO)), plugin("P", permit=coroutine(NO))
     )
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     assert recorder.calls == []
     assert harness.placed() == []
     assert harness.condition()[0] == "NoClusterFit"
@@ -113,8 +110,7 @@ async def test_a_refusal_at_permit_keeps_the_placement_and_runs_unreserve(
     harness = SchedulerHarness(
         recorder.plugin("A"), recorder.plugin("B"), plugin("P", permit=coroutine(answer))
     )
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     assert recorder.calls == ["reserve A", "reserve B", "unreserve B", "unreserve A"]
     assert harness.placed() == ["m1"]
     assert ("spec", "web") not in harness.server.writes
@@ -125,8 +121,7 @@ async def test_a_refusal_with_retry_after_delays_the_next_attempt() -> None:
     harness = SchedulerHarness(
         plugin("P", permit=coroutine(Result.unschedulable("closed", retry_after=3600.0)))
     )
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.queue.seconds_to_next() == 3600.0
 
 
@@ -134,8 +129,7 @@ async def test_a_binding_waits_until_both_plugins_have_allowed_it() -> None:
     gates = [plugin(name, permit=coroutine(Result.wait(60))) for name in ("A", "B")]
     harness = SchedulerHarness(*gates)
     harness.put()
-    harness.put("other", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
-    await harness.run()
+    await harness.put_and_run("other", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
     web = next(each for each in harness.handle.waiting() if each.binding.key.name == "web")
     assert web.pending == ("A", "B")
     web.allow("A")
@@ -152,8 +146,7 @@ async def test_a_timeout_at_permit_names_the_plugin_and_keeps_the_placement() ->
     harness = SchedulerHarness(
         plugin("P", permit=coroutine(Result.wait(0))), plugin("Q", permit=coroutine(Result.wait(9)))
     )
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     reason = "refused at Permit by P: rejected due to timeout after waiting 0s at plugin P"
     assert harness.condition() == ("Unschedulable", reason)
     assert harness.placed() == ["m1"]
@@ -178,8 +171,7 @@ async def test_a_plugin_that_allows_a_binding_gives_the_others_no_more_time(
 
 async def test_a_timeout_at_permit_has_the_reason_of_the_plugin() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(0, "1 of 3 have a place"))))
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     reason = (
         "refused at Permit by P: rejected due to timeout after waiting 0s at plugin P: 1 of 3 have a place"
     )
@@ -195,8 +187,7 @@ async def test_a_waiting_binding_has_the_workload_of_the_handle() -> None:
         return found
 
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))), stored_workload=stored)
-    key = harness.put()
-    await harness.run()
+    key = await harness.put_and_run()
     [waiting] = harness.handle.waiting()
     assert waiting.workload is harness.handle.workload(key) is found
     assert requests == [("ours", key), ("ours", key)]
@@ -228,8 +219,7 @@ async def test_a_decision_with_a_cluster_that_goes_while_permit_runs_is_given_up
 
     harness = SchedulerHarness(plugin("P", permit=permit))
     harness.sleep(100.0)
-    harness.put(placement={"clusterAffinity": {"clusterNames": ["m1"]}})
-    await harness.run()
+    await harness.put_and_run(placement={"clusterAffinity": {"clusterNames": ["m1"]}})
     assert not harness.waiting.all()
     assert harness.placed() == []
     waits = {
@@ -283,10 +273,8 @@ async def test_a_decision_begins_again_for_a_plugin_that_waits_only_at_the_first
         return answer()
 
     harness = SchedulerHarness(plugin("Waits", pre_score=pre_score))
-    harness.put("first")
-    await harness.run()
-    harness.put("second")
-    await harness.run()
+    await harness.put_and_run("first")
+    await harness.put_and_run("second")
     assert harness.placed("second") == ["m1", "m2"]
     assert calls.count("first") == calls.count("second") + 1
 
@@ -298,8 +286,7 @@ async def test_a_binding_that_does_not_wait_cannot_be_abandoned() -> None:
 
 async def test_a_waiting_binding_can_be_rejected() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))))
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     [waiting] = harness.handle.waiting()
     waiting.reject("Quota", "over budget")
     await harness.run()
@@ -331,8 +318,7 @@ async def test_a_wait_is_abandoned_when_the_decision_is_outdated(
         return Result.wait(60)
 
     harness = SchedulerHarness(recorder.plugin("A"), plugin("P", permit=waits))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     change(harness)
     await harness.run()
     assert recorder.calls[:2] == ["reserve A", "unreserve A"]
@@ -354,8 +340,7 @@ async def test_a_waiting_binding_does_not_delay_other_members_of_its_group() -> 
 
 async def test_a_change_during_the_wait_schedules_the_binding_again() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     harness.server.change("web", placement={"clusterAffinity": {"clusterNames": ["m2"]}})
     await harness.run()
     [waiting] = harness.handle.waiting()
@@ -377,15 +362,13 @@ async def test_a_change_before_the_wait_schedules_the_binding_again() -> None:
         return SUCCESS
 
     harness = SchedulerHarness(plugin("P", permit=waits))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.placed() == ["m2"]
 
 
 async def test_a_change_of_the_status_does_not_end_a_wait() -> None:
     harness = SchedulerHarness(plugin("P", permit=coroutine(Result.wait(60))))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     harness.server.change("web", status=True, aggregatedStatus=[])
     [waiting] = harness.handle.waiting()
     waiting.allow("P")
@@ -396,8 +379,7 @@ async def test_a_change_of_the_status_does_not_end_a_wait() -> None:
 async def test_a_stop_abandons_waits_and_prevents_new_ones() -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"), plugin("P", permit=coroutine(Result.wait(60))))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     await harness.scheduler.drain(timeout=5)
     await harness.run()
     assert harness.server.writes == []
@@ -412,8 +394,7 @@ async def test_a_stop_abandons_waits_and_prevents_new_ones() -> None:
 async def test_a_failed_pre_bind_is_a_scheduler_error(answer: Result) -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"), plugin("P", pre_bind=coroutine(answer)))
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     assert harness.condition() == ("SchedulerError", f'running PreBind plugin "P": {answer.message}')
     assert harness.placed() == ["m1"]
     assert recorder.calls[-1] == "unreserve A"
@@ -428,8 +409,7 @@ async def test_after_skip_at_bind_the_default_binder_writes() -> None:
     harness = SchedulerHarness(
         plugin("P", pre_bind=coroutine(SKIP), bind=coroutine(SKIP), post_bind=post_bind)
     )
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.placed() == ["m1", "m2"]
     assert harness.condition()[0] == "Success"
     assert post_bound == ["web"]
@@ -446,8 +426,7 @@ async def test_only_the_first_binder_that_does_not_skip_is_called() -> None:
     harness = SchedulerHarness(
         plugin("A", bind=coroutine(SKIP)), plugin("B", bind=bind), plugin("C", bind=raising())
     )
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.server.writes.count(("spec", "web")) == 1
     assert harness.condition()[0] == "Success"
 
@@ -464,8 +443,7 @@ async def test_after_a_write_by_a_plugin_the_binding_is_read_again() -> None:
         return SUCCESS
 
     harness = SchedulerHarness(plugin("B", bind=bind))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.server.reads == 1
     assert harness.placed() == ["m1", "m2"]
     assert harness.condition()[0] == "Success"
@@ -474,8 +452,7 @@ async def test_after_a_write_by_a_plugin_the_binding_is_read_again() -> None:
 async def test_a_binder_that_returns_success_without_a_write_is_an_error() -> None:
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"), plugin("B", bind=coroutine(SUCCESS)))
-    harness.put(**ON_M1)
-    await harness.run()
+    await harness.put_and_run(**ON_M1)
     text = 'plugin "B" returned SUCCESS without writing spec.clusters and the annotation'
     assert harness.condition() == ("SchedulerError", text)
     assert recorder.calls[-1] == "unreserve A"
@@ -489,8 +466,7 @@ async def test_a_binder_that_raises_after_its_write_has_bound(caplog: pytest.Log
         raise RuntimeError("too late")
 
     harness = SchedulerHarness(recorder.plugin("A"), plugin("B", bind=bind))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.condition()[0] == "Success"
     assert recorder.calls == ["reserve A"]
     assert 'plugin "B" failed at Bind: RuntimeError: too late' in caplog.text
@@ -500,8 +476,7 @@ async def test_a_failed_write_runs_unreserve_and_schedules_the_binding_again() -
     recorder = ReserveRecorder()
     harness = SchedulerHarness(recorder.plugin("A"))
     harness.server.failures["spec"] = [CONFLICT]
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert recorder.calls == ["reserve A", "unreserve A", "reserve A"]
     assert harness.placed() == ["m1", "m2"]
 
@@ -511,8 +486,7 @@ async def test_a_post_bind_that_raises_is_only_logged(caplog: pytest.LogCaptureF
         raise RuntimeError("boom")
 
     harness = SchedulerHarness(plugin("P", post_bind=raises))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.condition()[0] == "Success"
     assert 'plugin "P" failed at PostBind: RuntimeError: boom' in caplog.text
 
@@ -525,8 +499,7 @@ async def test_only_a_success_of_post_filter_schedules_the_binding_again() -> No
         harness = SchedulerHarness(
             plugin("F", filter=answering(NO)), plugin("P", post_filter=answering(answer))
         )
-        harness.put()
-        await harness.run()
+        await harness.put_and_run()
         assert harness.condition()[0] == "NoClusterFit"
         assert harness.queue.delayed == delayed
 
@@ -537,8 +510,7 @@ async def test_a_plain_function_that_returns_a_coroutine_is_recognized() -> None
         return SUCCESS
 
     harness = SchedulerHarness(plugin("P", pre_filter=lambda _: later()))
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert harness.placed() == ["m1", "m2"]
 
 
@@ -551,10 +523,8 @@ async def test_a_waiting_binding_counts_for_the_decisions_of_others() -> None:
 
     counts = plugin("C", pre_filter=answering(SUCCESS), add_binding=add, remove_binding=answering(SUCCESS))
     harness = SchedulerHarness(counts, plugin("P", permit=coroutine(Result.wait(60))))
-    harness.put("first")
-    await harness.run()
-    harness.put("second")
-    await harness.run()
+    await harness.put_and_run("first")
+    await harness.put_and_run("second")
     assert {("first", "m1"), ("first", "m2")} <= set(added)
     await harness.scheduler.drain(timeout=1)
 
@@ -569,8 +539,7 @@ async def test_a_gated_binding_is_tried_again_later_or_at_an_event() -> None:
         return answers.pop(0) if answers else SUCCESS
 
     harness = SchedulerHarness(plugin("P", pre_enqueue=pre_enqueue))
-    key = harness.put(**ON_M1)
-    await harness.run()
+    key = await harness.put_and_run(**ON_M1)
     assert harness.server.writes == []
     assert harness.queue.seconds_to_next() == GATED_SECONDS
     harness.server.change("web", replicas=3)
@@ -587,8 +556,7 @@ async def test_a_gated_binding_is_tried_again_later_or_at_an_event() -> None:
 
 async def test_an_activated_binding_is_enqueued_once_without_pre_enqueue() -> None:
     harness = SchedulerHarness(plugin("P", pre_enqueue=answering(NO)))
-    key = harness.put()
-    await harness.run()
+    key = await harness.put_and_run()
     assert harness.placed() == []
     harness.handle.activate(key)
     await harness.run()
@@ -601,8 +569,7 @@ async def test_an_activated_binding_is_enqueued_once_without_pre_enqueue() -> No
 async def test_an_enqueued_binding_is_tried_at_once_and_pre_enqueue_is_asked() -> None:
     answers = [NO, NO, SUCCESS]
     harness = SchedulerHarness(plugin("P", pre_enqueue=lambda _: answers.pop(0) if answers else SUCCESS))
-    key = harness.put()
-    await harness.run()
+    key = await harness.put_and_run()
     harness.handle.enqueue(key)
     await harness.run()
     assert (len(answers), harness.placed(), harness.gate.gated) == (1, [], {key})
@@ -625,8 +592,7 @@ async def test_a_pre_enqueue_that_raises_is_a_scheduler_error_and_is_tried_again
     answer: Any, text: str
 ) -> None:
     harness = SchedulerHarness(plugin("P", pre_enqueue=answer))
-    key = harness.put()
-    await harness.run()
+    key = await harness.put_and_run()
     assert harness.placed() == []
     reason, message = harness.condition()
     assert reason == "SchedulerError"
@@ -687,8 +653,7 @@ async def test_a_process_that_no_longer_leads_runs_neither_pre_bind_nor_bind(
     plugins = with_in_tree(recorder.plugin("A"), last)
     binder = Binder()
     harness.profiles.replace({"ours": Framework(plugins.plugins, extenders=[binder])})
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert calls == []
     assert binder.calls == 0
     assert recorder.calls == ["reserve A", "unreserve A"]
@@ -711,16 +676,14 @@ async def test_leadership_is_checked_before_each_binder() -> None:
     harness.profiles.replace({"ours": with_in_tree(
         plugin("A", pre_bind=noting("pre_bind A", SUCCESS)), plugin("B", pre_bind=noting("pre_bind B", SUCCESS))
     )})  # fmt: skip
-    harness.put("one")
-    await harness.run()
+    await harness.put_and_run("one")
     assert calls == ["pre_bind A"]
     harness.leads = True
     calls.clear()
     harness.profiles.replace({"ours": with_in_tree(
         plugin("A", bind=noting("bind A", SKIP)), plugin("B", bind=noting("bind B", SUCCESS))
     )})  # fmt: skip
-    harness.put("two")
-    await harness.run()
+    await harness.put_and_run("two")
     assert calls == ["bind A"]
 
 
@@ -736,8 +699,7 @@ async def test_a_process_that_is_frozen_while_an_extender_binds_reports_no_succe
 
     binder = Binder(write=write)
     harness.profiles.replace({"ours": Framework(with_in_tree().plugins, extenders=[binder])})
-    harness.put()
-    await harness.run()
+    await harness.put_and_run()
     assert binder.calls == 1
     assert harness.placed() == ["m1", "m2"]
     assert harness.events == []

@@ -63,8 +63,7 @@ async def test_guard_sees_each_decision_that_changes_clusters_and_no_other() -> 
     harness.put("same", placement={"clusterAffinity": {"clusterNames": ["m1"]}}, **ON_M1)
     harness.put("moves", placement=TO_M2, **ON_M1)
     harness.put("nowhere", placement=NOWHERE, **ON_M1)
-    harness.put("first", placement=TO_M2)
-    await harness.run()
+    await harness.put_and_run("first", placement=TO_M2)
     by_name = {context.binding.key.name: context for context in seen}
     assert sorted(by_name) == ["first", "moves", "nowhere"]
     assert [each.name for each in by_name["moves"].targets or ()] == ["m2"]
@@ -84,8 +83,7 @@ async def test_a_cluster_that_is_being_deleted_is_gone_and_does_not_leave() -> N
 
     harness = SchedulerHarness(plugin("G", guard=guard))
     harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    harness.put(placement=TO_M2, clusters=[{"name": "m1"}])
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, clusters=[{"name": "m1"}])
     assert seen[0].gone == {"m1"}
     assert seen[0].leaving == frozenset()
 
@@ -95,8 +93,7 @@ async def test_a_cluster_that_is_being_deleted_is_gone_and_does_not_leave() -> N
 
 async def test_a_refused_decision_leaves_the_placement_and_is_retried_when_the_plugin_says() -> None:
     harness = SchedulerHarness(guarding(NO))
-    harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, **ON_M1)
     assert harness.placed() == ["m1"]
     assert spec_patches(harness) == []
     assert harness.condition() == ("Unschedulable", "held at Guard by G: not now")
@@ -107,8 +104,7 @@ async def test_a_refused_decision_leaves_the_placement_and_is_retried_when_the_p
 
 async def test_a_decision_that_nothing_fits_is_not_written_if_a_plugin_refuses_it() -> None:
     harness = SchedulerHarness(guarding(NO))
-    harness.put(placement=NOWHERE, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=NOWHERE, **ON_M1)
     text = f"{NO_FIT} Kept at Guard by G: not now; stays on m1:2"
     assert harness.placed() == ["m1"]
     assert spec_patches(harness) == []
@@ -124,8 +120,7 @@ async def test_terms_that_failed_are_reported_if_nothing_fits_and_not_if_a_move_
 ) -> None:
     harness = SchedulerHarness(guarding(NO))
     terms = [{"affinityName": f"on-{name}", "clusterNames": [name]} for name in ("m9", last)]
-    harness.put(placement={"clusterAffinities": terms}, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement={"clusterAffinities": terms}, **ON_M1)
     assert harness.placed() == ["m1"]
     reported = {text for _, text in harness.events if "clusterAffiliates index(" in text}
     assert len(reported) == failures
@@ -133,16 +128,16 @@ async def test_terms_that_failed_are_reported_if_nothing_fits_and_not_if_a_move_
 
 async def test_without_a_delay_of_the_plugin_a_kept_binding_has_the_backoff_of_the_queue() -> None:
     harness = SchedulerHarness(guarding(Result.unschedulable("not now")))
-    harness.put(placement=NOWHERE, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=NOWHERE, **ON_M1)
     assert harness.queue.delayed == 1
 
 
 async def test_a_kept_binding_loses_the_clusters_that_are_gone_and_only_those() -> None:
     harness = SchedulerHarness(guarding(NO))
     harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    harness.put(placement=NOWHERE, clusters=[{"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 1}])
-    await harness.run()
+    await harness.put_and_run(
+        placement=NOWHERE, clusters=[{"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 1}]
+    )
     assert spec_patches(harness)[0] == {"annotations": {}, "clusters": [{"name": "m2", "replicas": 1}]}
     assert harness.placed() == ["m2"]
     assert len(spec_patches(harness)) == 1
@@ -151,8 +146,7 @@ async def test_a_kept_binding_loses_the_clusters_that_are_gone_and_only_those() 
 async def test_if_all_clusters_are_gone_nothing_is_kept() -> None:
     harness = SchedulerHarness(guarding(NO))
     harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    harness.put(placement=NOWHERE, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=NOWHERE, **ON_M1)
     assert harness.placed() == []
     assert harness.condition()[0] == "NoClusterFit"
     assert "Guard" not in harness.condition()[1]
@@ -168,8 +162,7 @@ async def test_reserve_is_not_called_for_a_refused_decision() -> None:
     reserves = plugin("R", reserve=reserve, unreserve=lambda _: called.append("unreserve"))
     harness = SchedulerHarness(guarding(NO), reserves)
     harness.cluster("m1", version=2, deletionTimestamp="2026-01-01T00:00:00Z")
-    harness.put(placement=TO_M2, **ON_M1)  # the cluster that is gone leaves, so there is a patch
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, **ON_M1)
     assert called == []
 
 
@@ -190,8 +183,7 @@ async def test_a_failure_keeps_the_placement_and_names_the_plugin(
     guard: Any, text: str, placement: dict[str, Any]
 ) -> None:
     harness = SchedulerHarness(plugin("G", guard=guard))
-    harness.put(placement=placement, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=placement, **ON_M1)
     assert harness.placed() == ["m1"]
     assert harness.condition() == ("SchedulerError", text)
     assert harness.queue.delayed == 1
@@ -237,8 +229,7 @@ def task(**fields: Any) -> EvictionTask:
 
 async def test_tasks_are_written_in_the_patch_of_the_decision_before_those_that_are_stored() -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(tasks=[task(message="why")], annotations={"moved": "1"})))
-    harness.put(placement=TO_M2, gracefulEvictionTasks=[FOREIGN], **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, gracefulEvictionTasks=[FOREIGN], **ON_M1)
     (patch,) = spec_patches(harness)
     assert patch["clusters"] == [{"name": "m2", "replicas": 2}]
     assert patch["annotations"]["moved"] == "1"
@@ -260,8 +251,7 @@ async def test_tasks_are_written_in_the_patch_of_the_decision_before_those_that_
 async def test_a_cluster_that_has_a_task_gets_no_second_one() -> None:
     stored = {**FOREIGN, "fromCluster": "m1"}
     harness = SchedulerHarness(guarding(GuardAnswer(tasks=[task()])))
-    harness.put(placement=TO_M2, gracefulEvictionTasks=[stored], **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, gracefulEvictionTasks=[stored], **ON_M1)
     (patch,) = spec_patches(harness)
     assert "gracefulEvictionTasks" not in patch
     assert harness.server.stored["web"]["spec"]["gracefulEvictionTasks"] == [stored]
@@ -273,8 +263,7 @@ async def test_of_several_plugins_the_first_counts_for_a_cluster_and_an_annotati
         "B", guard=answering(GuardAnswer(tasks=[task(reason="Other")], annotations={"b": "2", "c": "2"}))
     )
     harness = SchedulerHarness(one, two)
-    harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, **ON_M1)
     (patch,) = spec_patches(harness)
     assert [each["reason"] for each in patch["gracefulEvictionTasks"]] == ["Rescheduled"]
     assert {name: patch["annotations"][name] for name in "abc"} == {"a": "1", "b": "1", "c": "2"}
@@ -301,8 +290,7 @@ async def test_of_several_plugins_the_first_counts_for_a_cluster_and_an_annotati
 )
 async def test_a_task_that_karmada_would_not_accept_is_an_error(given: Any, problem: str) -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(tasks=[given])))
-    harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, **ON_M1)
     reason, text = harness.condition()
     assert reason == "SchedulerError"
     assert problem in text
@@ -311,8 +299,7 @@ async def test_a_task_that_karmada_would_not_accept_is_an_error(given: Any, prob
 
 async def test_a_task_may_have_the_longest_grace_period_of_the_api() -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(tasks=[task(grace_period_seconds=2**31 - 1)])))
-    harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, **ON_M1)
     (stored,) = harness.server.stored["web"]["spec"]["gracefulEvictionTasks"]
     assert stored["gracePeriodSeconds"] == 2**31 - 1
 
@@ -324,8 +311,7 @@ OWN = {"fromCluster": "m1", "producer": "ours", "reason": "x", "replicas": 2}
 async def test_only_own_tasks_can_be_cancelled(cancel: Any) -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(cancel=cancel)))
     tasks = [OWN, {**OWN, "fromCluster": "m2", "producer": "TaintManager"}]
-    harness.put(placement=NOWHERE, clusters=[], gracefulEvictionTasks=tasks)
-    await harness.run()
+    await harness.put_and_run(placement=NOWHERE, clusters=[], gracefulEvictionTasks=tasks)
     reason, text = harness.condition()
     assert (reason, harness.placed()) == ("SchedulerError", [])
     assert "clusters with an eviction task of this scheduler" in text
@@ -334,18 +320,16 @@ async def test_only_own_tasks_can_be_cancelled(cancel: Any) -> None:
 async def test_own_tasks_are_cancelled_for_the_clusters_that_take_the_workload_back() -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(cancel=["m1", "m2"])))
     tasks = [OWN, {**OWN, "fromCluster": "m2"}]
-    harness.put(
+    await harness.put_and_run(
         placement={"clusterAffinity": {"clusterNames": ["m1"]}}, clusters=[], gracefulEvictionTasks=tasks
     )
-    await harness.run()
     assert harness.placed() == ["m1"]
     assert harness.server.stored["web"]["spec"]["gracefulEvictionTasks"] == tasks[1:]
 
 
 async def test_nothing_is_cancelled_if_a_cluster_fits() -> None:
     harness = SchedulerHarness(guarding(GuardAnswer(cancel=["m1"])))
-    harness.put(placement=TO_M2, clusters=[], gracefulEvictionTasks=[OWN])
-    await harness.run()
+    await harness.put_and_run(placement=TO_M2, clusters=[], gracefulEvictionTasks=[OWN])
     assert harness.placed() == ["m2"]
     assert harness.server.stored["web"]["spec"]["gracefulEvictionTasks"] == [OWN]
 
@@ -440,8 +424,7 @@ STAYS = GuardAnswer(Result.unschedulable("the saving is too small", retry_after=
 
 async def test_a_placement_that_is_good_as_it_is_counts_as_scheduled_and_names_the_plugin() -> None:
     harness = SchedulerHarness(guarding(STAYS))
-    key = harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    key = await harness.put_and_run(placement=TO_M2, **ON_M1)
     assert harness.placed() == ["m1"]
     kept = "Binding has been scheduled successfully. Kept at Guard by G: the saving is too small"
     assert harness.condition() == ("Success", kept)
@@ -460,8 +443,7 @@ async def test_a_placement_that_is_good_as_it_is_counts_as_scheduled_and_names_t
 async def test_a_later_move_clears_the_name_of_the_plugin() -> None:
     answers: list[Any] = [STAYS, SUCCESS]
     harness = SchedulerHarness(plugin("G", guard=lambda _: answers.pop(0)))
-    key = harness.put(placement=TO_M2, **ON_M1)
-    await harness.run()
+    key = await harness.put_and_run(placement=TO_M2, **ON_M1)
     harness.queue.add(key)
     await harness.run()
     assert harness.placed() == ["m2"]
@@ -481,8 +463,7 @@ def test_a_placement_that_lacks_something_is_not_good_as_it_is(on: dict[str, int
 
 async def test_a_placement_that_no_cluster_fits_is_not_good_as_it_is() -> None:
     harness = SchedulerHarness(guarding(STAYS))
-    harness.put(placement=NOWHERE, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement=NOWHERE, **ON_M1)
     assert harness.condition()[0] == "NoClusterFit"
     assert harness.placed() == ["m1"]
 

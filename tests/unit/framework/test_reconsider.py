@@ -89,6 +89,13 @@ class Reconsidered(SchedulerHarness):
         return found
 
 
+async def reconsidered(*plugins: Any, **options: Any) -> Reconsidered:
+    """Return a scheduler that has looked once at its settled binding."""
+    harness = Reconsidered(*plugins, **options)
+    await harness.look()
+    return harness
+
+
 def proposing(proposal: Any = BACK, answer: Any = SUCCESS, **more: Any) -> Any:
     return plugin("R", propose=answering(proposal), reconsider=answering(answer), **more)
 
@@ -97,8 +104,7 @@ def proposing(proposal: Any = BACK, answer: Any = SUCCESS, **more: Any) -> Any:
 
 
 async def test_a_proposal_that_succeeds_and_is_wanted_is_written_with_its_term() -> None:
-    harness = Reconsidered(proposing())
-    await harness.look()
+    harness = await reconsidered(proposing())
     assert (harness.placed(), harness.term()) == (["m1"], "first")
     assert harness.condition()[0] == "Success"
     assert harness.count("accepted") == 1
@@ -111,8 +117,9 @@ async def test_a_proposal_that_succeeds_and_is_wanted_is_written_with_its_term()
 
 @pytest.mark.parametrize("kind", ["Divided", "Duplicated"])
 async def test_nothing_is_written_of_a_proposal_that_its_plugin_declines(kind: str) -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")), placement=placement(kind=kind))
-    await harness.look()
+    harness = await reconsidered(
+        proposing(answer=Result.unschedulable("not yet")), placement=placement(kind=kind)
+    )
     assert harness.server.requests == []
     assert harness.count("declined") == 1
     assert harness.reconsiderations.waiting == 1
@@ -137,10 +144,9 @@ async def test_nothing_is_written_of_a_proposal_that_fails_whatever_its_plugin_r
         seen.append(context)
         return SUCCESS
 
-    harness = Reconsidered(
+    harness = await reconsidered(
         plugin("R", propose=answering(BACK), reconsider=reconsider), placement=placement("m9")
     )
-    await harness.look()
     assert harness.server.requests == []
     assert harness.count("missed") == 1
     (context,) = seen
@@ -158,10 +164,9 @@ async def test_a_guard_plugin_sees_the_proposal_and_may_hold_it_without_a_trace_
     def guard(context: Any) -> Result:
         return Result.unschedulable("no") if context.proposal is BACK else SUCCESS
 
-    harness = Reconsidered(
+    harness = await reconsidered(
         plugin("R", propose=answering(BACK), reconsider=reconsider), plugin("G", guard=guard)
     )
-    await harness.look()
     assert harness.server.requests == []
     assert harness.count("held") == 1
     (context,) = seen
@@ -171,18 +176,16 @@ async def test_a_guard_plugin_sees_the_proposal_and_may_hold_it_without_a_trace_
 
 
 async def test_a_proposal_about_the_term_in_force_is_an_ordinary_decision() -> None:
-    harness = Reconsidered(proposing(Proposal("Again", Terms.IN_FORCE)), replicas=2)
-    await harness.look()
+    harness = await reconsidered(proposing(Proposal("Again", Terms.IN_FORCE)), replicas=2)
     assert harness.placed() == ["m2"]
     assert harness.count("accepted") == 1
     assert harness.server.requests == []
 
 
 async def test_without_an_earlier_term_a_proposal_is_a_miss() -> None:
-    harness = Reconsidered(
+    harness = await reconsidered(
         proposing(), placement=placement("m2", "m1"), status={"schedulerObservingAffinityName": "first"}
     )
-    await harness.look()
     assert harness.count("missed") == 1
 
 
@@ -193,8 +196,7 @@ async def test_nobody_gives_way_for_a_proposal() -> None:
         asked.append(context)
         return SUCCESS
 
-    harness = Reconsidered(proposing(), plugin("P", post_filter=post_filter), placement=placement("m9"))
-    await harness.look()
+    harness = await reconsidered(proposing(), plugin("P", post_filter=post_filter), placement=placement("m9"))
     assert harness.count("missed") == 1
     assert asked == []
 
@@ -215,8 +217,7 @@ async def test_nobody_gives_way_for_a_proposal() -> None:
 async def test_a_binding_that_is_not_settled_is_not_reconsidered(
     spec: dict[str, Any], status: dict[str, Any]
 ) -> None:
-    harness = Reconsidered(proposing(), status=status, **spec)
-    await harness.look()
+    harness = await reconsidered(proposing(), status=status, **spec)
     assert sum(map(harness.count, ("accepted", "declined", "missed", "held", "failed"))) == 0
 
 
@@ -233,8 +234,7 @@ async def test_a_binding_that_has_to_leave_one_of_its_clusters_is_not_reconsider
 
 @pytest.mark.parametrize("gate", [answering(Result.unschedulable("closed")), raising()])
 async def test_a_binding_that_pre_enqueue_plugins_keep_out_is_not_reconsidered(gate: Any) -> None:
-    harness = Reconsidered(proposing(), plugin("P", pre_enqueue=gate))
-    await harness.look()
+    harness = await reconsidered(proposing(), plugin("P", pre_enqueue=gate))
     assert harness.server.requests == []
     assert harness.count("accepted") == 0
 
@@ -274,8 +274,7 @@ async def test_proposals_are_made_at_the_interval_of_the_plugin() -> None:
 async def test_between_two_intervals_a_change_of_a_matching_cluster_tries_a_proposal(
     name: str, *, is_tried: bool
 ) -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     harness.cluster(name, version=7, generation=7)
     await harness.look(seconds=1)
     assert harness.count("declined") == 1 + is_tried
@@ -300,8 +299,7 @@ async def test_a_change_of_a_cluster_concerns_only_bindings_that_had_a_proposal(
 
 
 async def test_a_binding_that_is_suspended_does_not_wait_any_more() -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     assert harness.reconsiderations.waiting == 1
     harness.server.change("web", suspension={"scheduling": True})
     await harness.look()
@@ -312,8 +310,7 @@ async def test_a_binding_about_which_nothing_is_proposed_any_more_does_not_wait(
     proposals = [BACK, BACK]
     no = Result.unschedulable("not yet")
     made = plugin("R", propose=lambda _: proposals.pop() if proposals else None, reconsider=answering(no))
-    harness = Reconsidered(made)
-    await harness.look()
+    harness = await reconsidered(made)
     assert harness.reconsiderations.waiting == 1
     await harness.look()
     assert harness.reconsiderations.waiting == 0
@@ -328,8 +325,7 @@ async def test_a_proposal_whose_decision_waits_is_written_if_its_plugin_accepts_
         await asyncio.sleep(0)
         return SUCCESS
 
-    harness = Reconsidered(proposing(answer=answer), plugin("Waits", pre_score=pre_score))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=answer), plugin("Waits", pre_score=pre_score))
     assert harness.placed() == place
 
 
@@ -388,8 +384,7 @@ async def test_a_binding_that_had_a_proposal_before_is_not_asked_about_when_a_cl
         return proposals.pop() if proposals else None
 
     no = Result.unschedulable("not yet")
-    harness = Reconsidered(plugin("R", propose=propose, reconsider=answering(no)))
-    await harness.look()
+    harness = await reconsidered(plugin("R", propose=propose, reconsider=answering(no)))
     await harness.look()
     asked.clear()
     harness.cluster("m1", version=7, generation=7)
@@ -399,8 +394,7 @@ async def test_a_binding_that_had_a_proposal_before_is_not_asked_about_when_a_cl
 
 
 async def test_a_binding_that_another_scheduler_gets_is_not_looked_at_when_a_cluster_changes() -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     harness.server.change("web", schedulerName="another")
     harness.cluster("m1", version=7, generation=7)
     await harness.look(seconds=1)
@@ -409,8 +403,7 @@ async def test_a_binding_that_another_scheduler_gets_is_not_looked_at_when_a_clu
 
 
 async def test_a_binding_with_a_proposal_is_a_candidate_until_it_is_deleted() -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     (key,) = harness.bindings.keys()
     harness.sleep(30)
     await harness.reconsiderations.look()
@@ -424,8 +417,7 @@ async def test_a_binding_with_a_proposal_is_a_candidate_until_it_is_deleted() ->
 
 
 async def test_free_resources_of_a_cluster_try_no_proposal() -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     harness.cluster("m1", version=7)
     await harness.look(seconds=1)
     assert harness.count("declined") == 1
@@ -433,8 +425,7 @@ async def test_free_resources_of_a_cluster_try_no_proposal() -> None:
 
 @pytest.mark.parametrize(("status", "is_tried"), [("False", True), ("True", False)])
 async def test_a_cluster_that_becomes_ready_or_not_tries_a_proposal(status: str, *, is_tried: bool) -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     old = harness.clusters.get("m1")
     new = cluster("m1").condition("Ready", status).build()
     harness.reconsiderations.on_cluster(old, new)
@@ -454,8 +445,7 @@ def test_a_cluster_that_begins_or_ends_to_report_whether_it_is_ready_differs() -
 
 @pytest.mark.parametrize("is_deleted", [True, False])
 async def test_a_cluster_that_is_added_or_deleted_tries_a_proposal(*, is_deleted: bool) -> None:
-    harness = Reconsidered(proposing(answer=Result.unschedulable("not yet")))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=Result.unschedulable("not yet")))
     found = harness.clusters.get("m1")
     harness.reconsiderations.on_cluster(*((found, None) if is_deleted else (None, found)))
     await harness.look(seconds=1)
@@ -596,8 +586,7 @@ def test_the_shortest_interval_counts_and_one_that_is_no_number_is_the_usual_one
 async def test_the_first_plugin_with_a_proposal_counts() -> None:
     none = plugin("None", propose=answering(None), reconsider=raising())
     last = plugin("Last", propose=raising(), reconsider=raising())
-    harness = Reconsidered(none, proposing(), last)
-    await harness.look()
+    harness = await reconsidered(none, proposing(), last)
     assert harness.count("accepted") == 1
 
 
@@ -618,15 +607,13 @@ def test_a_proposed_decision_that_ends_in_another_term_is_an_error() -> None:
     ["Back", Proposal(""), Proposal("not a word"), Proposal("x" * 33), Proposal("B", "first")],  # type: ignore[arg-type]
 )
 async def test_an_invalid_proposal_is_none(proposal: Any, caplog: pytest.LogCaptureFixture) -> None:
-    harness = Reconsidered(proposing(proposal))
-    await harness.look()
+    harness = await reconsidered(proposing(proposal))
     assert harness.server.requests == []
     assert "expected a Proposal with a reason, or None" in caplog.text
 
 
 async def test_a_plugin_that_fails_does_not_disturb_the_binding(caplog: pytest.LogCaptureFixture) -> None:
-    harness = Reconsidered(plugin("R", propose=raising(), reconsider=raising(), start_term=raising()))
-    await harness.look()
+    harness = await reconsidered(plugin("R", propose=raising(), reconsider=raising(), start_term=raising()))
     harness.server.change("web", replicas=4)
     await harness.run()
     assert harness.server.stored["web"]["spec"]["clusters"] == [{"name": "m2", "replicas": 4}]
@@ -635,8 +622,7 @@ async def test_a_plugin_that_fails_does_not_disturb_the_binding(caplog: pytest.L
 
 @pytest.mark.parametrize("answer", [None, Result.error("broken"), Result.wait(5)])
 async def test_an_invalid_answer_keeps_the_placement(answer: Any) -> None:
-    harness = Reconsidered(proposing(answer=answer))
-    await harness.look()
+    harness = await reconsidered(proposing(answer=answer))
     assert harness.server.requests == []
     assert harness.count("failed") == 1
 
@@ -680,8 +666,7 @@ async def test_a_failed_decision_removes_nothing_whatever_term_it_begins_with(ru
     await harness.run()
     assert (harness.placed(), harness.term(), harness.condition()[0]) == (["m2"], "second", "NoClusterFit")
     before = len(harness.events)
-    harness.sleep(1000)
-    await harness.run()
+    await harness.run(after=1000)
     assert len(harness.events) > before
 
 

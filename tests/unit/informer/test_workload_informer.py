@@ -132,6 +132,10 @@ class InformerHarness:
             while not condition():
                 await asyncio.sleep(0.001)
 
+    async def follow(self, found: list[Binding]) -> None:
+        self.informer.follow_all(found)
+        await self.until(lambda: self.server.watches)
+
     async def known(self, found: Binding) -> Workload:
         await self.until(lambda: isinstance(self.informer.look_up(found), WorkloadAnswer))
         answer = self.informer.look_up(found)
@@ -205,8 +209,7 @@ async def test_changed_metadata_enqueues_the_bindings_that_name_the_workload_and
     async with running_informer() as harness:
         harness.server.store("web")
         harness.server.store("db")
-        harness.informer.follow_all([of("web"), of("db")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web"), of("db")])
         harness.server.store("web", type="space")
         await harness.until(lambda: harness.changed == ["web"])
         harness.server.store("web", type="space")  # only another field than metadata has changed
@@ -218,8 +221,7 @@ async def test_changed_metadata_enqueues_the_bindings_that_name_the_workload_and
 
 async def test_a_workload_that_the_watch_has_not_delivered_yet_is_read_singly() -> None:
     async with running_informer() as harness:
-        harness.informer.follow_all([of("other")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("other")])
         harness.server.store("web", quietly=True, type="space")
         assert isinstance(harness.informer.look_up(of("web")), NotSynced)
         assert (await harness.known(of("web"))).annotations == {"type": "space"}
@@ -229,8 +231,7 @@ async def test_a_workload_that_the_watch_has_not_delivered_yet_is_read_singly() 
 
 async def test_a_workload_that_was_just_delivered_is_not_read_singly() -> None:
     async with running_informer() as harness:
-        harness.informer.follow_all([of("other")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("other")])
         harness.server.store("web")
         await harness.until(lambda: len(harness.informer) == 1)
         assert isinstance(harness.informer.look_up(of("web")), WorkloadAnswer)
@@ -242,8 +243,7 @@ async def test_thousands_of_unrelated_workloads_are_not_kept() -> None:
         for number in range(20_000):
             harness.server.store(f"other{number}", quietly=True)
         harness.server.store("web")
-        harness.informer.follow_all([of("web")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web")])
         for number in range(2_000):
             harness.server.store(f"another{number}")
         await harness.until(harness.server.watches[0].empty)
@@ -262,8 +262,7 @@ async def test_a_missing_workload_is_reported_and_enqueues_its_binding_when_it_i
 async def test_a_deleted_workload_is_reported_and_enqueues_nothing() -> None:
     async with running_informer() as harness:
         harness.server.store("web")
-        harness.informer.follow_all([of("web")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web")])
         harness.server.delete("web")
         await harness.until(harness.server.watches[0].empty)
         assert await harness.problem(of("web")) == "Deployment default/web was deleted"
@@ -317,8 +316,7 @@ async def test_a_forbidden_kind_is_logged_once_and_requested_again(
 async def test_a_forbidden_single_read_is_reported_at_once() -> None:
     async with running_informer() as harness:
         harness.server.fails["get"] = FORBIDDEN
-        harness.informer.follow_all([of("other")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("other")])
         assert isinstance(harness.informer.look_up(of("web")), NotSynced)
         await harness.until(lambda: harness.synced == ["web"])
         assert "may not get deployments.apps" in await harness.problem(of("web"))
@@ -354,8 +352,7 @@ async def test_a_hanging_list_delays_bindings_no_longer_than_the_limit(verb: str
 
 async def test_a_failing_read_is_repeated_and_delays_bindings_no_longer_than_the_limit() -> None:
     async with running_informer() as harness:
-        harness.informer.follow_all([of("other")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("other")])
         harness.server.fails["get"] = BROKEN
         assert isinstance(harness.informer.look_up(of("web")), NotSynced)
         await harness.until(lambda: harness.server.requests.count("get") > 1)
@@ -371,8 +368,7 @@ async def test_a_failing_read_is_repeated_and_delays_bindings_no_longer_than_the
 async def test_after_a_gap_the_kind_is_listed_again_and_missed_changes_enqueue(end: ApiError | None) -> None:
     async with running_informer() as harness:
         harness.server.store("web")
-        harness.informer.follow_all([of("web")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web")])
         harness.server.store("web", quietly=True, type="space")
         harness.server.send(end)
         await harness.until(lambda: harness.changed == ["web"])
@@ -382,8 +378,7 @@ async def test_after_a_gap_the_kind_is_listed_again_and_missed_changes_enqueue(e
 async def test_a_watch_with_events_continues_where_it_ended() -> None:
     async with running_informer() as harness:
         harness.server.store("web")
-        harness.informer.follow_all([of("web")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web")])
         harness.server.store("web", type="space")
         harness.server.send(None)
         await harness.until(lambda: harness.server.requests.count("watch") == 2)
@@ -393,8 +388,7 @@ async def test_a_watch_with_events_continues_where_it_ended() -> None:
 async def test_metadata_stays_stored_while_the_api_server_is_down() -> None:
     async with running_informer() as harness:
         harness.server.store("web")
-        harness.informer.follow_all([of("web")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("web")])
         harness.server.fails = dict.fromkeys(("list", "watch", "get", "discover"), BROKEN)
         harness.server.send(BROKEN)
         await harness.until(lambda: harness.server.requests.count("list") > 3)
@@ -495,8 +489,7 @@ async def test_kinds_that_cannot_be_listed_delay_no_binding() -> None:
 
 async def test_a_followed_workload_that_the_watch_has_not_delivered_is_read_before_the_decision() -> None:
     async with running_informer() as harness:
-        harness.informer.follow_all([of("other")])
-        await harness.until(lambda: harness.server.watches)
+        await harness.follow([of("other")])
         harness.server.store("web", quietly=True)
         harness.informer.on_binding_change(None, of("web"))
         await harness.until(lambda: harness.informer.stored(of("web").key))

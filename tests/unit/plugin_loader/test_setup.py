@@ -43,6 +43,11 @@ def make(folder: Path) -> Make:
     return make
 
 
+def started(setup: PluginSetup) -> PluginSetup:
+    setup.start()
+    return setup
+
+
 def scorers(built: BuiltProfiles | None) -> list[str]:
     assert built is not None
     [plugins] = built.by_name.values()
@@ -92,8 +97,7 @@ def test_several_directories_have_their_own_helper_files(make: Make, folder: Pat
 
 def test_the_name_of_a_plugin_can_move_to_another_directory(make: Make, write: Write, other: Path) -> None:
     file = write("a.py", source("A", score=1))
-    setup = make(directories=[file.parent, other])
-    setup.start()
+    setup = started(make(directories=[file.parent, other]))
     (other / "b.py").write_text(source("A", score=2))
     assert setup.reload() is None
     assert score(setup.built, "A") == 1
@@ -107,8 +111,7 @@ def test_no_directory_is_reloaded_while_one_cannot_be_read(
     make: Make, write: Write, other: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     file = write("a.py", source("A", score=1))
-    setup = make(directories=[file.parent, other])
-    setup.start()
+    setup = started(make(directories=[file.parent, other]))
     other.rmdir()
     write("a.py", source("A", score=2))
     assert setup.reload() is None
@@ -120,8 +123,7 @@ def test_no_directory_is_reloaded_while_one_cannot_be_read(
 
 
 def test_messages_about_the_flag_have_upstreams_texts(make: Make) -> None:
-    setup = make(tokens=["ClusterAffinity"])
-    setup.start()
+    setup = started(make(tokens=["ClusterAffinity"]))
     assert [message.text for message in setup.messages] == ['Enable Scheduler plugin "ClusterAffinity"']
 
 
@@ -166,15 +168,13 @@ def test_a_problem_in_a_profile_names_the_configuration_file(make: Make) -> None
 
 def test_without_a_change_nothing_is_reloaded(make: Make, write: Write) -> None:
     write("a.py", source("A"))
-    setup = make()
-    setup.start()
+    setup = started(make())
     assert setup.reload() is None
 
 
 def test_a_new_file_is_used(make: Make, write: Write, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
-    setup = make()
-    setup.start()
+    setup = started(make())
     path = write("a.py", source("A"))
     assert scorers(setup.reload()) == ["A"]
     [record] = caplog.records
@@ -199,8 +199,7 @@ def test_a_broken_file_is_refused_with_its_traceback_and_the_previous_version_st
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write("a.py", source("A", score=1))
-    setup = make()
-    setup.start()
+    setup = started(make())
     write("a.py", "raise RuntimeError('not today')\n")
     assert setup.reload() is None
     assert score(setup.built, "A") == 1
@@ -220,8 +219,7 @@ def test_a_file_whose_plugin_cannot_be_made_is_refused(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     write("a.py", source("A", score=1))
-    setup = make()
-    setup.start()
+    setup = started(make())
     path = write(
         "a.py", source("A", score=2) + "    def __init__(self):\n        raise RuntimeError('no prices')\n"
     )
@@ -238,16 +236,14 @@ def test_a_name_that_is_taken_is_refused_with_both_origins(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     first = write("a.py", source("A"))
-    setup = make()
-    setup.start()
+    setup = started(make())
     second = write("b.py", source("A"))
     assert setup.reload() is None
     assert f"a plugin named A already exists: {first} and {second}" in caplog.text
 
 
 def test_a_file_with_problems_does_not_affect_other_files(make: Make, write: Write) -> None:
-    setup = make()
-    setup.start()
+    setup = started(make())
     write("a.py", source("A"))
     write("b.py", source("ClusterAffinity"))
     write("c.py", "broken(")
@@ -269,8 +265,7 @@ def test_the_removal_of_a_file_that_a_profile_needs_is_refused(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = write("a.py", source("A"))
-    setup = make(configuration=enabling("A"))
-    setup.start()
+    setup = started(make(configuration=enabling("A")))
     path.unlink()
     assert setup.reload() is None
     assert scorers(setup.built) == ["A"]
@@ -279,8 +274,7 @@ def test_the_removal_of_a_file_that_a_profile_needs_is_refused(
 
 def test_a_renamed_file_keeps_its_plugins(make: Make, write: Write) -> None:
     path = write("a.py", source("A"))
-    setup = make(configuration=enabling("A"))
-    setup.start()
+    setup = started(make(configuration=enabling("A")))
     path.rename(path.with_name("renamed.py"))
     assert scorers(setup.reload()) == ["A"]
     assert setup.registry()["A"].origin.endswith("renamed.py")
@@ -289,8 +283,7 @@ def test_a_renamed_file_keeps_its_plugins(make: Make, write: Write) -> None:
 def test_two_files_may_exchange_their_plugins(make: Make, write: Write) -> None:
     write("a.py", source("A", score=1))
     write("b.py", source("B", score=2))
-    setup = make()
-    setup.start()
+    setup = started(make())
     write("a.py", source("B", score=3))
     write("b.py", source("A", score=4))
     after = setup.reload()
@@ -300,8 +293,7 @@ def test_two_files_may_exchange_their_plugins(make: Make, write: Write) -> None:
 def test_a_plugin_that_no_profile_enables_is_a_warning(
     make: Make, write: Write, caplog: pytest.LogCaptureFixture
 ) -> None:
-    setup = make(configuration=configuration())
-    setup.start()
+    setup = started(make(configuration=configuration()))
     write("a.py", source("A"))
     assert scorers(setup.reload()) == []
     assert "Loaded plugin, but no profile enables it" in caplog.text
@@ -311,8 +303,7 @@ def test_a_deleted_directory_is_logged_once(
     make: Make, write: Write, folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     write("a.py", source("A"))
-    setup = make()
-    setup.start()
+    setup = started(make())
     folder.rename(folder.with_name("elsewhere"))
     assert setup.reload() is None
     assert setup.reload() is None

@@ -59,8 +59,7 @@ class Fleet(SchedulerHarness):
         self.handlers.on_event("Cluster", "MODIFIED", manifest)
 
     async def start(self, name: str = "web", *, kind: str = "Divided", **spec: Any) -> None:
-        self.put(name, placement=terms("m1", "m2", "m3", kind=kind), **spec)
-        await self.run()
+        await self.put_and_run(name, placement=terms("m1", "m2", "m3", kind=kind), **spec)
 
     async def fail_over(self, name: str = "web") -> None:
         """Taint the cluster of a binding and evict it, as Karmada's taint manager does, and let the eviction end."""
@@ -81,6 +80,11 @@ class Fleet(SchedulerHarness):
             if self.now >= end:
                 return
             self.sleep(min(CHECK, end - self.now))
+
+    async def placed_after(self, seconds: float = 0.0) -> list[str]:
+        """Let time pass in intervals of the checks, and return the clusters of the binding."""
+        await self.check(seconds)
+        return self.placed()
 
     def term(self, name: str = "web") -> str:
         found: str = self.server.stored[name]["status"].get("schedulerObservingAffinityName", "")

@@ -50,8 +50,7 @@ async def successor_of(fleet: Fleet) -> Fleet:
 @pytest.mark.parametrize("kind", ["Divided", "Duplicated"])
 async def test_a_binding_returns_after_the_wait(kind: str) -> None:
     fleet = await on_backup(kind=kind)
-    await fleet.check(WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
     assert ("FailBackWaits", "the earlier term on-m1 could take it; returns after 60s without a miss") in (
         fleet.events
     )
@@ -68,15 +67,13 @@ async def test_a_cluster_whose_taint_is_tolerated_for_a_while_is_no_place_to_ret
 ) -> None:
     toleration = {"operator": "Exists", "tolerationSeconds": seconds}
     fleet = Fleet()
-    fleet.put("web", placement={**terms("m1", "m2"), "clusterTolerations": [toleration]})
-    await fleet.run()
+    await fleet.put_and_run("web", placement={**terms("m1", "m2"), "clusterTolerations": [toleration]})
     await fleet.fail_over()
     fleet.change("m1", down=True, effect="NoExecute")
     await fleet.check(2 * WAIT)
     assert (fleet.placed() == ["m1"]) == returned
     fleet.change("m1")
-    await fleet.check(2 * WAIT)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(2 * WAIT) == ["m1"]
 
 
 async def test_a_miss_begins_the_wait_again() -> None:
@@ -85,10 +82,8 @@ async def test_a_miss_begins_the_wait_again() -> None:
     fleet.change("m1", down=True)
     await fleet.check(CHECK)
     fleet.change("m1")
-    await fleet.check(WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(2 * CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
+    assert await fleet.placed_after(2 * CHECK) == ["m1"]
 
 
 async def test_a_miss_between_two_checks_is_seen_when_the_cluster_changes() -> None:
@@ -98,16 +93,14 @@ async def test_a_miss_between_two_checks_is_seen_when_the_cluster_changes() -> N
     await fleet.reconsiderations.look()
     await fleet.run()
     fleet.change("m1")
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(CHECK) == ["m2"]
 
 
 async def test_a_time_without_checks_does_not_count() -> None:
     fleet = await on_backup()
     await fleet.check()
     fleet.sleep(10 * WAIT)
-    await fleet.check(WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
 
 
 @pytest.mark.parametrize("seconds", [2 * CHECK, 86_400])
@@ -115,10 +108,8 @@ async def test_a_clock_that_is_set_back_begins_the_wait_again(seconds: int) -> N
     fleet = await on_backup()
     await fleet.check(WAIT - CHECK)
     fleet.time_of_day -= timedelta(seconds=seconds)
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT) == ["m2"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_a_second_check_at_the_same_time_does_not_begin_the_wait_again() -> None:
@@ -126,18 +117,15 @@ async def test_a_second_check_at_the_same_time_does_not_begin_the_wait_again() -
     await fleet.check(WAIT - CHECK)
     fleet.change("m1", cpu=999)
     await fleet.check()
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_a_new_leader_begins_the_wait_again() -> None:
     fleet = await on_backup()
     await fleet.check(WAIT - CHECK)
     fleet = await successor_of(fleet)
-    await fleet.check(WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 # --- which term ---
@@ -163,10 +151,8 @@ async def test_a_better_term_begins_a_wait_of_its_own() -> None:
     fleet.change("m2")
     await fleet.check(WAIT - CHECK)
     fleet.change("m1")
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m3"]
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(CHECK) == ["m3"]
+    assert await fleet.placed_after(WAIT) == ["m1"]
 
 
 async def test_terms_that_fail_are_no_failures_of_the_binding() -> None:
@@ -175,8 +161,7 @@ async def test_terms_that_fail_are_no_failures_of_the_binding() -> None:
     await fleet.fail_over()
     fleet.change("m2")
     fleet.events.clear()
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(WAIT) == ["m2"]
     assert "ScheduleBindingFailed" not in fleet.reasons()
 
 
@@ -213,19 +198,15 @@ async def test_a_new_leader_doubles_the_wait_as_well() -> None:
     await fleet.fail_over()
     fleet.change("m1")
     fleet = await successor_of(fleet)
-    await fleet.check(2 * WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(2 * WAIT - CHECK) == ["m2"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_a_binding_whose_record_cannot_be_read_waits_for_the_longest_time() -> None:
     fleet = await on_backup(maxSeconds=3 * WAIT)
     fleet.server.change("web", annotations={FAIL_BACK: '{"n": "x"}'})
-    await fleet.check(3 * WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(3 * WAIT - CHECK) == ["m2"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 @pytest.mark.parametrize(
@@ -241,10 +222,8 @@ async def test_the_record_of_another_binding_stops_no_return_for_longer_than_ten
     fleet = await on_backup(maxSeconds=600)
     fleet.put("other", placement=terms("m1"), clusters=[{"name": "m2", "replicas": 2}])
     fleet.server.change("other", annotations={FAIL_BACK: text})
-    await fleet.check(WAIT)
-    assert fleet.placed() == (["m2"] if "9999" in text else ["m1"])
-    await fleet.check(600)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT) == ["m2"] if "9999" in text else ["m1"]
+    assert await fleet.placed_after(600) == ["m1"]
 
 
 async def test_a_return_whose_answer_is_lost_counts_until_it_is_known() -> None:
@@ -274,8 +253,7 @@ async def test_a_binding_that_is_suspended_evicted_or_not_ours_stays(spec: dict[
     fleet = await on_backup()
     fleet.server.change("web", **spec)
     await fleet.run()
-    await fleet.check(3 * WAIT)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(3 * WAIT) == ["m2"]
 
 
 async def test_a_binding_whose_cluster_is_being_deleted_is_decided_without_its_proposal() -> None:
@@ -283,8 +261,7 @@ async def test_a_binding_whose_cluster_is_being_deleted_is_decided_without_its_p
     await fleet.check(WAIT - CHECK)
     fleet.sleep(CHECK)
     fleet.cluster("m2", version=9, deletionTimestamp="2026-01-01T00:00:00Z")
-    await fleet.check()
-    assert fleet.placed() == ["m3"]
+    assert await fleet.placed_after() == ["m3"]
 
 
 async def test_an_eviction_begins_the_wait_again() -> None:
@@ -294,8 +271,7 @@ async def test_an_eviction_begins_the_wait_again() -> None:
     await fleet.run()
     fleet.server.change("web", gracefulEvictionTasks=[])
     await fleet.run()
-    await fleet.check(WAIT - CHECK)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
 
 
 async def test_only_so_many_return_at_once_until_they_are_healthy() -> None:
@@ -317,8 +293,7 @@ async def test_only_so_many_return_at_once_until_they_are_healthy() -> None:
 
 async def test_without_the_plugin_a_binding_stays() -> None:
     fleet = SchedulerHarness()
-    fleet.put(placement=terms("m1", "m2"), clusters=[{"name": "m2", "replicas": 2}])
-    await fleet.run()
+    await fleet.put_and_run(placement=terms("m1", "m2"), clusters=[{"name": "m2", "replicas": 2}])
     writes = len(fleet.server.requests)
     fleet.sleep(10**6)
     await fleet.reconsiderations.look()
@@ -338,8 +313,7 @@ def under_way(fleet: Fleet, **spec: Any) -> None:
 async def test_only_returns_of_the_own_profile_are_under_way(scheduler: str, placed: list[str]) -> None:
     fleet = await on_backup()
     under_way(fleet, schedulerName=scheduler)
-    await fleet.check(WAIT)
-    assert fleet.placed() == placed
+    assert await fleet.placed_after(WAIT) == placed
 
 
 async def test_a_return_counts_for_ten_minutes_more_when_the_clock_is_set_back() -> None:
@@ -347,17 +321,14 @@ async def test_a_return_counts_for_ten_minutes_more_when_the_clock_is_set_back()
     under_way(fleet)
     await fleet.check(WAIT)
     fleet.time_of_day -= timedelta(days=1)
-    await fleet.check(600)
-    assert fleet.placed() == ["m2"]
-    await fleet.check(WAIT + 2 * CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(600) == ["m2"]
+    assert await fleet.placed_after(WAIT + 2 * CHECK) == ["m1"]
 
 
 @pytest.mark.parametrize("begun", [True, False])
 async def test_returns_that_others_have_begun_are_found_at_the_next_check(*, begun: bool) -> None:
     fleet = await on_backup()
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT) == ["m1"]
     item = {"clusterName": "m1", "applied": True, "health": "Healthy"}
     fleet.server.change("web", status=True, aggregatedStatus=[item])
     await fleet.start("second")
@@ -410,14 +381,12 @@ async def test_a_return_waits_for_the_budget_and_is_no_failure_meanwhile() -> No
     fleet.server.change("other", annotations={LAST_MOVE: json.dumps(moved)})
     await fleet.run()
     writes = len(fleet.server.requests)
-    await fleet.check(2 * WAIT)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(2 * WAIT) == ["m2"]
     assert fleet.condition()[0] == "Success"
     assert len(fleet.server.requests) == writes
     assert any("held at Guard by PlacementGuard" in text for reason, text in fleet.events)
     assert fleet.reconsiderations.waiting == 1
-    await fleet.check(600)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(600) == ["m1"]
     assert fleet.reconsiderations.waiting == 0
 
 
@@ -426,8 +395,7 @@ async def test_the_last_healthy_copy_is_not_left_ungracefully() -> None:
     fleet.server.change(
         "web", status=True, aggregatedStatus=[{"clusterName": "m2", "applied": True, "health": "Healthy"}]
     )
-    await fleet.check(3 * WAIT)
-    assert fleet.placed() == ["m2"]
+    assert await fleet.placed_after(3 * WAIT) == ["m2"]
     texts = [text for reason, text in fleet.events if reason == "FailBackWaits"]
     assert texts[-1].endswith("m2 has the last healthy copy, and it does not move gracefully")
 
@@ -456,8 +424,7 @@ async def test_a_conflict_leaves_the_binding_as_it_is_until_the_next_check() -> 
     await fleet.check(CHECK)
     assert (fleet.placed(), fleet.condition()[0]) == (["m2"], "Success")
     fleet.sleep(CHECK)
-    await fleet.check()
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after() == ["m1"]
 
 
 async def test_a_refusal_at_permit_is_no_failure_of_the_binding() -> None:
@@ -471,8 +438,7 @@ async def test_a_refusal_at_permit_is_no_failure_of_the_binding() -> None:
     await fleet.check(WAIT)
     assert (fleet.placed(), fleet.condition()[0], refusals) == (["m2"], "Success", [])
     fleet.sleep(CHECK)
-    await fleet.check()
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after() == ["m1"]
 
 
 async def test_a_decision_that_waits_returns_as_well() -> None:
@@ -503,12 +469,11 @@ async def overflowing(**args: Any) -> Fleet:
     fleet.change("m1", cpu=2)
     term = {"affinityName": "t", "clusterNames": ["m1"], "overflowAffinities": [{"clusterNames": ["m2"]}]}
     strategy = terms()["replicaScheduling"]
-    fleet.put(
+    await fleet.put_and_run(
         replicas=4,
         replicaRequirements={"resourceRequest": {"cpu": "1"}},
         placement={"clusterAffinities": [term], "replicaScheduling": strategy},
     )
-    await fleet.run()
     assert sorted(fleet.placed()) == ["m1", "m2"]
     return fleet
 
@@ -516,8 +481,7 @@ async def overflowing(**args: Any) -> Fleet:
 async def test_replicas_return_from_an_overflow_tier() -> None:
     fleet = await overflowing(overflow=True)
     fleet.change("m1", cpu=10)
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT) == ["m1"]
     assert fleet.record_of()["from"] == "overflow"
     assert "SpreadBack" in fleet.reasons()
 
@@ -532,15 +496,13 @@ async def test_the_wait_is_doubled_after_a_return_from_an_overflow_tier_until_it
     fleet.change("m1", cpu=10)
     await fleet.check(wait - CHECK)
     assert len(fleet.placed()) == 2
-    await fleet.check(CHECK)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_nothing_returns_to_the_tier_where_all_replicas_are() -> None:
     fleet = await overflowing(overflow=True)
     fleet.change("m1", cpu=10)
-    await fleet.check(WAIT)
-    assert fleet.placed() == ["m1"]
+    assert await fleet.placed_after(WAIT) == ["m1"]
     await fleet.check(2 * WAIT)
     assert fleet.reconsiderations.waiting == 0
 

@@ -96,8 +96,7 @@ async def test_a_move_whose_answer_is_lost_counts_as_stored_once_it_is_seen() ->
     harness.lossy.lose(request)
     await harness.run()
     assert not await harness.may_move()
-    harness.sleep(601)
-    await harness.run()
+    await harness.run(after=601)
     assert [each.name for each in harness.lossy.sent] == ["w1"]
 
 
@@ -109,8 +108,7 @@ async def test_a_move_whose_repetition_conflicts_counts_on() -> None:
     harness.lossy.process(request)
     harness.lossy.lose(request)
     await harness.run()
-    harness.sleep(1)
-    await harness.run()  # the repetition, with the version before
+    await harness.run(after=1)
     (again,) = harness.lossy.sent
     harness.server.failures["get"] = [CONFLICT] * 3  # it cannot be read now
     harness.lossy.answer(again)

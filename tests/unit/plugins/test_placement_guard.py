@@ -134,8 +134,7 @@ async def test_a_kept_binding_is_scheduled_when_a_cluster_fits_again() -> None:
     await harness.edit(placement=to("m3"))
     assert harness.placed() == ["m1"]
     harness.cluster("m3")
-    harness.sleep(400)
-    await harness.run()
+    await harness.run(after=400)
     assert harness.placed() == ["m3"]
     assert harness.condition()[0] == "Success"
 
@@ -151,11 +150,9 @@ async def test_a_move_off_the_last_healthy_copy_waits_until_its_time_is_over() -
     text = "m1 has the last healthy copy; held until it is healthy elsewhere, at most until 2026-01-02T00:00:50.000Z"
     assert harness.condition() == ("Unschedulable", f"held at Guard by PlacementGuard: {text}")
     assert harness.annotation(HELD) == {"since": "2026-01-02T00:00:00.000Z", "cause": "LastHealthyCopy"}
-    harness.sleep(31)
-    await harness.run()
+    await harness.run(after=31)
     assert harness.placed() == ["m1"]
-    harness.sleep(19)
-    await harness.run()
+    await harness.run(after=19)
     assert harness.placed() == ["m2"]
     assert harness.annotation(HELD) is None
 
@@ -231,8 +228,7 @@ async def test_at_most_so_many_bindings_move_in_a_window_and_all_in_the_end() ->
     await move_all(harness, 5)
     seen = [moved(harness)]
     for _ in range(6):
-        harness.sleep(301)
-        await harness.run()
+        await harness.run(after=301)
         seen.append(moved(harness))
     assert seen == [2, 2, 4, 4, 5, 5, 5]
     assert len(harness.queue) == harness.queue.delayed == 0
@@ -294,8 +290,7 @@ async def test_a_binding_that_left_and_was_deleted_does_not_count() -> None:
     manifest = harness.manifest("w0")
     manifest["metadata"]["resourceVersion"] = str(int(manifest["metadata"]["resourceVersion"]) + 1)
     harness.handlers.on_event("ResourceBinding", "DELETED", manifest)
-    harness.sleep(31)
-    await harness.run()
+    await harness.run(after=31)
     assert harness.placed("w1") == ["m2"]
 
 
@@ -308,8 +303,7 @@ async def test_a_new_leader_has_the_same_books() -> None:
         later.handlers.on_event("ResourceBinding", "ADDED", manifest)
     await later.run()
     assert moved(later) == 1
-    later.sleep(301)
-    await later.run()
+    await later.run(after=301)
     assert moved(later) == 2
 
 
@@ -321,8 +315,7 @@ async def test_what_is_no_move_or_exempt_needs_no_budget(why: str) -> None:
     await harness.edit("other", placement=to("m2"))
     assert harness.placed("other") == ["m2"]  # the budget is spent
     if why == "first":
-        harness.put(placement=to("m2"))
-        await harness.run()
+        await harness.put_and_run(placement=to("m2"))
     else:
         spec: dict[str, Any] = {"schedulePriority": {"priority": 6}} if why == "urgent" else {}
         harness.on_m1(healthy=why != "unhealthy", **spec)
@@ -386,8 +379,7 @@ async def test_a_binding_whose_record_cannot_be_read_waits_for_one_window() -> N
     harness.server.change("web", annotations={LAST_MOVE: "?", HELD: "?"})
     await harness.edit(placement=to("m2"))
     assert harness.placed() == ["m1"]
-    harness.sleep(601)
-    await harness.run()
+    await harness.run(after=601)
     assert harness.placed() == ["m2"]
     assert [each["replicas"] for each in harness.annotation(LAST_MOVE)["moves"]] == [2]
 
@@ -399,11 +391,9 @@ async def test_a_move_in_the_future_counts_for_one_window_from_when_it_was_first
     record = {"moves": [{"at": at, "replicas": 2}], "from": ["m9"], "cause": "x"}
     harness.server.change("skewed", annotations={LAST_MOVE: json.dumps(record)})
     await move_all(harness, 1)
-    harness.sleep(599)
-    await harness.run()
+    await harness.run(after=599)
     assert moved(harness) == 0
-    harness.sleep(2)
-    await harness.run()
+    await harness.run(after=2)
     assert moved(harness) == 1
 
 
@@ -554,10 +544,8 @@ async def test_a_partial_move_is_immediate_unless_it_is_held() -> None:
         counts = {each["name"]: each["replicas"] for each in harness.manifest()["spec"]["clusters"]}
         assert counts == ({"m1": 1, "m2": 3} if partial == "immediate" else {"m1": 2, "m2": 2})
         assert harness.tasks() == []
-        harness.sleep(31)
-        await harness.run()
-        harness.sleep(31)
-        await harness.run()
+        await harness.run(after=31)
+        await harness.run(after=31)
         counts = {each["name"]: each["replicas"] for each in harness.manifest()["spec"]["clusters"]}
         assert counts == {"m1": 1, "m2": 3}
 
@@ -650,8 +638,7 @@ async def test_without_the_controller_that_ends_tasks_no_more_are_written() -> N
     assert "last healthy copy" in harness.condition()[1]
     stamped = [{**harness.tasks("first")[0], "creationTimestamp": "2026-01-02T00:01:00Z"}]
     await harness.edit("first", gracefulEvictionTasks=stamped)
-    harness.sleep(31)
-    await harness.run()
+    await harness.run(after=31)
     assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]
 
 

@@ -190,8 +190,7 @@ async def everything(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[int, 
     for seconds in (86_500, 60, 60):
         for name in movers:
             fleet.server.change(name, gracefulEvictionTasks=[])
-        fleet.sleep(seconds)
-        await fleet.run()
+        await fleet.run(after=seconds)
     await fleet.check(2 * WAIT)
     reasons[fleet.term("away-deployment")] += 1
     fleet.time_of_day = fleet.time_of_day.replace(year=2025)  # the clock is set back

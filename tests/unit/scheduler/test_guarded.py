@@ -35,8 +35,7 @@ async def test_answers_and_bindings_are_counted_by_state(
     harness = SchedulerHarness(plugin("G", guard=answering(answer)))
     guarded = GuardedBindings({"ours"})
     harness.bindings.add_listener(guarded.changed)
-    harness.put(placement={"clusterAffinity": {"clusterNames": [cluster]}}, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement={"clusterAffinity": {"clusterNames": [cluster]}}, **ON_M1)
     assert guarded.counts() == {**dict.fromkeys(STATES, 0), state: 1}
     assert harness.metrics.plugins.guard_answers.labels(counted)._value.get() == 1
     stored = Binding.from_manifest(harness.server.stored["web"])
@@ -48,8 +47,7 @@ async def test_a_binding_that_is_moved_without_guards_is_not_counted() -> None:
     harness = SchedulerHarness()
     guarded = GuardedBindings({"ours"})
     harness.bindings.add_listener(guarded.changed)
-    harness.put(placement={"clusterAffinity": {"clusterNames": ["m9"]}}, **ON_M1)
-    await harness.run()
+    await harness.put_and_run(placement={"clusterAffinity": {"clusterNames": ["m9"]}}, **ON_M1)
     assert sum(guarded.counts().values()) == 0
 
 

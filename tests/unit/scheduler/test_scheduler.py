@@ -159,6 +159,11 @@ class LoopHarness:
         self.queue.add(binding.key)
         return binding.key
 
+    async def put_and_run(self, name: str = "web", **fields: Any) -> BindingKey:
+        key = self.put(name, **fields)
+        await self.run()
+        return key
+
     async def run(self) -> None:
         """Let the loop run until it waits."""
         task = asyncio.create_task(self.scheduler.run())
@@ -182,8 +187,7 @@ def _versioned(manifest: dict[str, Any]) -> dict[str, Any]:
 
 async def test_a_decision_is_written_and_counted() -> None:
     loop = LoopHarness()
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     [decision] = loop.cycle.bound
     assert [target.name for target in decision.targets or ()] == ["m1", "m2"]
     assert loop.sample("classified_bindings_total", schedule_class="First") == 1
@@ -194,8 +198,7 @@ async def test_a_decision_is_written_and_counted() -> None:
 
 async def test_a_decision_that_changes_nothing_is_counted_and_not_written() -> None:
     loop = LoopHarness()
-    loop.put(clusters=[{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}])
-    await loop.run()
+    await loop.put_and_run(clusters=[{"name": "m1", "replicas": 2}, {"name": "m2", "replicas": 2}])
     assert loop.cycle.bound == []
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
 
@@ -204,8 +207,7 @@ async def test_a_decision_that_changes_nothing_is_counted_and_not_written() -> N
 async def test_a_deleted_binding_and_one_of_another_scheduler_are_skipped(*, is_on: bool) -> None:
     loop = LoopHarness(feature_gates=gates(WorkloadAffinity=is_on))
     loop.queue.add(BindingKey("ResourceBinding", "demo", "gone"))
-    loop.put(schedulerName="theirs")
-    await loop.run()
+    await loop.put_and_run(schedulerName="theirs")
     assert loop.cycle.bound == []
     assert loop.queue.processing == 0
 
@@ -251,10 +253,8 @@ async def test_a_binding_that_is_being_deleted_gets_an_event_and_is_not_schedule
 
 async def test_a_binding_without_a_placement_is_not_scheduled_until_it_has_one() -> None:
     loop = LoopHarness()
-    loop.put(placement=None)
-    await loop.run()
-    loop.put(version=2, generation=2)
-    await loop.run()
+    await loop.put_and_run(placement=None)
+    await loop.put_and_run(version=2, generation=2)
     assert len(loop.cycle.bound) == 1
 
 
@@ -263,8 +263,7 @@ async def test_a_binding_without_a_placement_is_logged_once_and_again_under_a_re
 ) -> None:
     loop = LoopHarness()
     for version in (1, 2):
-        loop.put(placement=None, version=version)
-        await loop.run()
+        await loop.put_and_run(placement=None, version=version)
     assert len(caplog.records) == 1
     manifest = manifests.binding("web", placement=None, version=3)
     manifest["metadata"]["uid"] = "another"
@@ -301,16 +300,14 @@ async def test_a_binding_that_needs_no_change_is_logged_at_verbosity_3_only(
 async def test_deleted_bindings_without_a_placement_do_not_accumulate() -> None:
     loop = LoopHarness()
     for number in range(20):
-        key = loop.put(f"web-{number}", placement=None)
-        await loop.run()
+        key = await loop.put_and_run(f"web-{number}", placement=None)
         loop.bindings.discard(key)
     assert len(loop.scheduler._missing_placements) <= 2
 
 
 async def test_a_deleted_binding_without_a_placement_is_forgotten() -> None:
     loop = LoopHarness()
-    key = loop.put(placement=None)
-    await loop.run()
+    key = await loop.put_and_run(placement=None)
     loop.bindings.discard(key)
     loop.queue.add(key)
     await loop.run()
@@ -328,8 +325,7 @@ async def test_a_deleted_binding_is_forgotten_by_the_binding_cycle() -> None:
 async def test_a_failed_binding_is_retried_after_its_delay() -> None:
     loop = LoopHarness()
     loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("no"))]
-    key = loop.put()
-    await loop.run()
+    key = await loop.put_and_run()
     assert loop.queue.delayed == 1
     assert loop.queue._requeues.get(key, 0) == 1
     assert loop.sample("schedule_attempts_total", result="error", schedule_type="ReconcileSchedule") == 1
@@ -344,8 +340,7 @@ async def test_a_binding_that_is_only_to_be_checked_later_has_no_backoff_from_ea
     loop = LoopHarness()
     later = AttemptOutcome(Action.CHECK_LATER, delay=5.0)
     loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("no")), later]
-    key = loop.put()
-    await loop.run()
+    key = await loop.put_and_run()
     assert loop.queue._requeues.get(key, 0) == 1
     loop.now += 1
     await loop.run()
@@ -368,8 +363,7 @@ async def test_a_binding_that_no_cluster_fits_counts_as_scheduled_as_upstream() 
 async def test_a_write_that_ends_without_an_outcome_is_tried_again() -> None:
     loop = LoopHarness()
     loop.cycle.results = [GeneratorExit()]  # no Exception, as a plugin may raise
-    key = loop.put()
-    await loop.run()
+    key = await loop.put_and_run()
     assert loop.queue.processing == 0
     assert loop.queue.holds(key)
 
@@ -377,16 +371,14 @@ async def test_a_write_that_ends_without_an_outcome_is_tried_again() -> None:
 async def test_a_delay_that_the_server_requested_is_kept() -> None:
     loop = LoopHarness()
     loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("later"), 30.0)]
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     assert loop.queue.seconds_to_next() == 30.0
 
 
 async def test_a_binding_that_changed_is_decided_again_at_once() -> None:
     loop = LoopHarness()
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     assert len(loop.cycle.bound) == 2
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ReconcileSchedule") == 1
 
@@ -395,8 +387,7 @@ async def test_further_conflicts_in_a_row_are_followed_by_a_backoff(caplog: pyte
     caplog.set_level("INFO")
     loop = LoopHarness()
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)] * 3
-    key = loop.put()
-    await loop.run()
+    key = await loop.put_and_run()
     assert (len(loop.cycle.bound), loop.queue.delayed) == (2, 1)
     assert loop.queue._requeues.get(key, 0) == 1
     assert "conflicts again" not in caplog.text
@@ -407,8 +398,7 @@ async def test_further_conflicts_in_a_row_are_followed_by_a_backoff(caplog: pyte
     assert caplog.text.count("conflicts again") == 1
     assert loop.queue._requeues.get(key, 0) == 0
     loop.cycle.results = [AttemptOutcome(Action.DECIDE_AGAIN)]
-    loop.put(version=2)
-    await loop.run()
+    await loop.put_and_run(version=2)
     assert len(loop.cycle.bound) == 6
 
 
@@ -478,8 +468,7 @@ async def test_a_binding_without_a_workload_group_waits_for_no_results() -> None
     loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
     loop.cycle.gate.clear()
     loop.put("a")
-    loop.put("b")
-    await loop.run()
+    await loop.put_and_run("b")
     assert len(loop.cycle.bound) == 2
 
 
@@ -487,8 +476,7 @@ async def test_a_member_of_a_workload_group_that_waits_at_the_stop_stays_queued(
     loop = LoopHarness(feature_gates=gates(WorkloadAffinity=True))
     loop.cycle.gate.clear()
     loop.put("a")
-    key = loop.put("b", workloadAffinityGroups={"affinityGroup": "g"})
-    await loop.run()
+    key = await loop.put_and_run("b", workloadAffinityGroups={"affinityGroup": "g"})
     assert loop.queue.processing == 1
     assert loop.queue.pop() == (key, 0.0)
 
@@ -496,8 +484,7 @@ async def test_a_member_of_a_workload_group_that_waits_at_the_stop_stays_queued(
 async def test_two_writes_of_one_binding_never_overlap() -> None:
     loop = LoopHarness()
     loop.cycle.gate.clear()
-    key = loop.put()
-    await loop.run()
+    key = await loop.put_and_run()
     loop.queue.add(key)
     await loop.run()
     assert len(loop.cycle.bound) == 1
@@ -510,8 +497,7 @@ async def test_an_unexpected_error_retries_its_binding_and_affects_no_other() ->
     loop = LoopHarness()
     loop.cycle.results = [ValueError("a bug")]
     loop.put("a")
-    loop.put("b")
-    await loop.run()
+    await loop.put_and_run("b")
     assert [str(decision.key) for decision in loop.cycle.bound] == ["demo/a", "demo/b"]
     assert loop.queue.delayed == 1
     assert loop.queue.processing == 0
@@ -520,8 +506,7 @@ async def test_an_unexpected_error_retries_its_binding_and_affects_no_other() ->
 async def test_a_stop_waits_for_writes_and_cancels_those_that_hang() -> None:
     loop = LoopHarness()
     loop.cycle.gate.clear()
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     await loop.scheduler.drain(timeout=0.01)
     await _run_pending_tasks()
     assert loop.queue.processing == 0
@@ -576,20 +561,17 @@ async def test_a_delay_that_a_plugin_requested_is_kept_unless_the_plugin_was_rep
     loop = LoopHarness()
     error = PluginError("it took too long", retry_after=30.0)
     loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     assert loop.queue.delayed == 1
     assert loop.queue.seconds_to_next() == 30.0
 
     loop.cycle.on_bind = lambda _: loop.profiles.replace({"ours": framework()})
     loop.cycle.results = [AttemptOutcome(Action.RETRY, SchedulingError("busy"), 20.0)]
-    loop.put("refused by the server")
-    await loop.run()
+    await loop.put_and_run("refused by the server")
     assert loop.queue.seconds_to_next() == 20.0
 
     loop.cycle.results = [AttemptOutcome(Action.RETRY, error, 30.0)]
-    loop.put("other")
-    await loop.run()
+    await loop.put_and_run("other")
     assert loop.queue.delayed == 3
     assert loop.queue.seconds_to_next() == pytest.approx(0.005)
 
@@ -639,8 +621,7 @@ async def test_other_bindings_are_decided_during_a_long_decision() -> None:
     thinks = _Expensive(0.03)
     loop = LoopHarness(thinks, clock=thinks.clock)
     loop.put("long", placement=_TERMS)
-    loop.put("short")
-    await loop.run()
+    await loop.put_and_run("short")
     assert [decision.key.name for decision in loop.cycle.bound] == ["short"]
     await loop.scheduler.drain(timeout=5)
     assert [decision.key.name for decision in loop.cycle.bound] == ["short", "long"]
@@ -673,10 +654,8 @@ async def test_with_overcommit_protection_no_binding_is_decided_during_a_long_de
     loop = LoopHarness(
         thinks, clock=thinks.clock, feature_gates=on, assumed=AssumedPlacements(clock=lambda: 0.0, ttl=300.0)
     )
-    loop.put("long", placement=_TERMS)
-    await loop.run()
-    loop.put("short")
-    await loop.run()
+    await loop.put_and_run("long", placement=_TERMS)
+    await loop.put_and_run("short")
     assert loop.cycle.bound == []
     await loop.scheduler.drain(timeout=5)
     assert [decision.key.name for decision in loop.cycle.bound] == ["long", "short"]
@@ -710,8 +689,7 @@ _SATELLITE = Workload("apps/v1", "Deployment", "demo", "sat", annotations={"type
 async def test_plugins_see_the_workload_at_pre_enqueue_and_at_filter() -> None:
     plugin = OnlySpace()
     loop = LoopHarness(plugin, find_workload=lambda _: WorkloadAnswer(_SATELLITE))
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     [decision] = loop.cycle.bound
     assert (decision.error, plugin.gated) == (None, ["sat"])
 
@@ -720,8 +698,7 @@ async def test_a_binding_whose_workload_is_unknown_is_checked_later_and_blocks_n
     found: dict[str, WorkloadAnswer | NotSynced] = {"web": NotSynced(3.0), "api": WorkloadAnswer(_SATELLITE)}
     loop = LoopHarness(OnlySpace(), find_workload=lambda binding: found[binding.key.name], max_in_flight=1)
     loop.put("web")
-    loop.put("api")
-    await loop.run()
+    await loop.put_and_run("api")
     assert [each.key.name for each in loop.cycle.bound] == ["api"]
     assert (loop.queue.processing, loop.queue.delayed) == (0, 1)
     loop.now = 3.1
@@ -759,8 +736,7 @@ async def test_workloads_are_not_read_if_no_plugin_needs_them() -> None:
         return WorkloadAnswer(_SATELLITE)
 
     loop = LoopHarness(WithoutWorkload(), find_workload=find_workload)
-    loop.put()
-    await loop.run()
+    await loop.put_and_run()
     [decision] = loop.cycle.bound
     assert looked_up == []
     assert (
