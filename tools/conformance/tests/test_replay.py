@@ -4,6 +4,7 @@ import copy
 import gzip
 import json
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,17 @@ import pytest
 
 from karmada_scheduler.testing import binding
 from tools.conformance import __main__ as command
-from tools.conformance.replay import RECORDINGS, RECORDINGS_1_19, Recording, final_state
+from tools.conformance.replay import RECORDINGS, RECORDINGS_1_19, Difference, Recording, final_state
 
 REMOVED_BY_A_RESCHEDULE = ["t0008", "t0033", "t0040"]
 """Those of world-1905 that 1.18.2 keeps, and 1.19 removes: docs/differences-from-upstream.md."""
+
+
+@cache
+def replayed(path: Path) -> tuple[int, list[Difference]]:
+    """Return the number of cases of a recording, and its differences; several tests look at them."""
+    recording = Recording.load(path)
+    return len(recording.cases), [*recording.differences()]
 
 
 @pytest.mark.parametrize(
@@ -22,17 +30,16 @@ REMOVED_BY_A_RESCHEDULE = ["t0008", "t0033", "t0040"]
     [pytest.param(path, id=path.name.removesuffix(".json.gz")) for path in [*RECORDINGS, *RECORDINGS_1_19]],
 )
 def test_every_recorded_decision_equals_ours(path: Path) -> None:
-    recording = Recording.load(path)
-    assert [str(difference) for difference in recording.differences() if not difference.is_intended] == []
+    assert [str(difference) for difference in replayed(path)[1] if not difference.is_intended] == []
 
 
 def test_all_recorded_cases_are_replayed() -> None:
-    assert sum(len(Recording.load(path).cases) for path in RECORDINGS) == 4_056
+    assert sum(replayed(path)[0] for path in RECORDINGS) == 4_056
 
 
 def test_all_cases_of_1_19_are_replayed_and_equal_but_for_named_ones() -> None:
-    assert sum(len(Recording.load(path).cases) for path in RECORDINGS_1_19) == 789
-    found = [each for path in RECORDINGS_1_19 for each in Recording.load(path).differences()]
+    assert sum(replayed(path)[0] for path in RECORDINGS_1_19) == 789
+    found = [difference for path in RECORDINGS_1_19 for difference in replayed(path)[1]]
     kept = [each for each in found if each.ours["conditions"][0]["reason"] != "SchedulerError"]
     assert [each.case.removeprefix("ResourceBinding/") for each in kept] == REMOVED_BY_A_RESCHEDULE
     for each in kept:
@@ -59,7 +66,7 @@ def test_a_recording_of_a_version_that_is_not_known_is_refused(tmp_path: Path) -
 
 
 def test_two_cases_have_an_expression_that_is_an_error_here() -> None:
-    found = [each for path in RECORDINGS for each in Recording.load(path).differences()]
+    found = [difference for path in RECORDINGS for difference in replayed(path)[1]]
     assert [each.case for each in found] == ["ResourceBinding/b00213", "ResourceBinding/b00276"]
     for each in found:
         (condition,) = each.ours["conditions"]
