@@ -81,8 +81,7 @@ def test_estimators_that_do_not_answer_leave_the_resource_summaries(
         *controlplane.estimator_client_flags(),
         f"--explain-bind-address=127.0.0.1:{port}",
     )
-    web.create(named("sim-b1", replicaScheduling=DYNAMIC))
-    web.wait_placed({"sim-b1": 4})
+    web.create(named("sim-b1", replicaScheduling=DYNAMIC)).wait_placed({"sim-b1": 4})
 
     answer = controlplane.wait_for(
         lambda: ask.explain("deployment/web", f"--from=http://127.0.0.1:{port}"),

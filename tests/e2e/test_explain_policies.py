@@ -77,8 +77,7 @@ def test_a_rebalancer_is_too_old_if_the_binding_was_scheduled_after_it_was_made(
     controlplane.wait_for(
         lambda: time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()) > created, "a later second"
     )
-    web.create(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=None)
-    web.wait_placed({"sim-a1": 4})
+    web.create(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=None).wait_placed({"sim-a1": 4})
     web.apply_policy(named("sim-a1", "sim-a2", replicaScheduling=DYNAMIC), scheduler=None)
     web.wait(lambda found: is_settled(found) and "sim-a2" in str(found["spec"]["placement"]), "edited")
     path = controlplane.client.path_of(made)

@@ -71,8 +71,7 @@ def test_the_scheduler_leaves_no_kopf_annotation_or_finalizer_on_objects(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
-    web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1})
+    web.create(named("sim-a1"), replicas=1).wait_placed({"sim-a1": 1})
     objects: list[Object] = [web.binding(), controlplane.client.get(web.policy_path)]
     objects += controlplane.client.list("/apis/cluster.karmada.io/v1alpha1/clusters")
     for found in objects:
@@ -186,8 +185,7 @@ def test_a_taint_that_is_not_tolerated_moves_a_binding(
 
 def test_an_edited_policy_moves_its_binding(web: Workload, start_scheduler: StartScheduler) -> None:
     start_scheduler()
-    web.create(named("real1", replicaScheduling=DYNAMIC), replicas=3)
-    web.wait_placed({"real1": 3})
+    web.create(named("real1", replicaScheduling=DYNAMIC), replicas=3).wait_placed({"real1": 3})
     web.apply_policy(named("real2", replicaScheduling=DYNAMIC))
     web.wait_placed({"real2": 3})
     web.plane.wait_for(lambda: web.in_member("real1") is None, "the Deployment to leave real1")
@@ -274,8 +272,7 @@ def test_replicas_that_do_not_fit_keep_the_placement_and_set_the_condition(
     web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
-    web.create(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, cpu="1")
-    web.wait_placed({"sim-a1": 2})
+    web.create(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, cpu="1").wait_placed({"sim-a1": 2})
     web.scale(100)
     refused = web.wait(lambda found: condition(found).get("reason") == "Unschedulable", "not to fit")
     assert "are not enough to schedule." in condition(refused)["message"]

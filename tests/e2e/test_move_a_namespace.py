@@ -22,8 +22,7 @@ CLUSTER_POLICIES = "/apis/policy.karmada.io/v1alpha1/clusterpropagationpolicies"
 @pytest.fixture
 def general(web: Workload) -> Iterator[str]:
     """A ClusterPropagationPolicy that selects web, which a policy of its own has claimed before."""
-    web.create(named("sim-a1"), scheduler=None)
-    web.wait_placed({"sim-a1": 4})
+    web.create(named("sim-a1"), scheduler=None).wait_placed({"sim-a1": 4})
     policy = manifests.policy("", web.namespace, named("sim-b1"), selector={"namespace": web.namespace})
     policy["kind"] = "ClusterPropagationPolicy"
     web.plane.client.create(policy)

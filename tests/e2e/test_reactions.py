@@ -27,8 +27,7 @@ def test_a_workload_rebalancer_has_a_binding_scheduled_from_scratch(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     scheduler = start_scheduler()
-    web.create(named("real1", replicaScheduling=DYNAMIC), replicas=4)
-    web.wait_placed({"real1": 4})
+    web.create(named("real1", replicaScheduling=DYNAMIC), replicas=4).wait_placed({"real1": 4})
     web.apply_policy(named("real1", "real2", replicaScheduling=DYNAMIC))
     web.wait(
         lambda found: is_settled(found) and "real2" in str(found["spec"]["placement"]),
@@ -70,8 +69,7 @@ def test_a_label_that_is_taken_from_a_cluster_and_given_back_moves_a_duplicated_
     for name in ("sim-b1", "sim-b2"):
         controlplane.client.patch(f"{CLUSTERS}/{name}", {"metadata": {"labels": {"gold": web.namespace}}})
     placement = {"clusterAffinity": {"labelSelector": {"matchLabels": {"gold": web.namespace}}}}
-    web.create(placement, replicas=1)
-    web.wait_placed({"sim-b1": 1, "sim-b2": 1})
+    web.create(placement, replicas=1).wait_placed({"sim-b1": 1, "sim-b2": 1})
     controlplane.client.patch(f"{CLUSTERS}/sim-b1", {"metadata": {"labels": {"gold": None}}})
     web.wait_placed({"sim-b2": 1})
     controlplane.client.patch(f"{CLUSTERS}/sim-b1", {"metadata": {"labels": {"gold": web.namespace}}})
@@ -84,8 +82,7 @@ def test_a_no_schedule_taint_moves_no_placed_binding(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
-    web.create(named("sim-c1", replicaScheduling=DYNAMIC), replicas=2)
-    before = web.wait_placed({"sim-c1": 2})
+    before = web.create(named("sim-c1", replicaScheduling=DYNAMIC), replicas=2).wait_placed({"sim-c1": 2})
     taints = {"spec": {"taints": [{"key": "full", "effect": "NoSchedule"}]}}
     controlplane.client.patch(f"{CLUSTERS}/sim-c1", taints)
     try:
@@ -106,8 +103,7 @@ def test_affinity_terms_are_tried_in_order_and_the_one_in_force_is_recorded(
             {"affinityName": "second", "clusterNames": ["sim-c2"]},
         ]
     }
-    web.create(placement, replicas=1)
-    found = web.wait_placed({"sim-c2": 1})
+    found = web.create(placement, replicas=1).wait_placed({"sim-c2": 1})
     assert found["status"]["schedulerObservingAffinityName"] == "second"
     [failed] = web.plane.wait_for(lambda: web.events("ScheduleBindingFailed"), "the event of the first term")
     assert failed["message"].startswith(
@@ -149,8 +145,7 @@ def test_the_other_scheduler_takes_over_a_binding_when_its_policy_is_replaced(
     controlplane: ControlPlane, web: Workload, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler()
-    web.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
-    web.wait_placed({"sim-a1": 1})
+    web.create(named("sim-a1"), replicas=1, scheduler="default-scheduler").wait_placed({"sim-a1": 1})
     controlplane.client.delete(web.policy_path)
     label = "propagationpolicy.karmada.io/permanent-id"
     web.wait(lambda found: not found["metadata"].get("labels", {}).get(label), "to be unclaimed")

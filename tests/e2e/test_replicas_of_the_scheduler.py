@@ -37,8 +37,7 @@ def test_a_standby_takes_over_when_the_leader_is_killed(
     assert 'leader_election_master_status{name=""} 1.0' in leader.scrape()
     assert 'leader_election_master_status{name=""} 0.0' in standby.scrape()
     first = holder(controlplane, "failover")
-    web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1})
+    web.create(named("sim-a1"), replicas=1).wait_placed({"sim-a1": 1})
 
     leader.process.kill()
     controlplane.forget(leader.process)
@@ -57,8 +56,7 @@ def test_a_stopped_leader_releases_the_lease_and_exits_cleanly(
     standby = start_scheduler(lease="clean-stop")
     assert leader.process.stop() == 0
     controlplane.forget(leader.process)
-    web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1}, timeout=30)
+    web.create(named("sim-a1"), replicas=1).wait_placed({"sim-a1": 1}, timeout=30)
     assert 'leader_election_master_status{name=""} 1.0' in standby.scrape()
 
 
@@ -71,8 +69,7 @@ def test_ours_and_karmada_scheduler_on_one_lease_exclude_each_other(
     controlplane.wait_for(lambda: holder(controlplane, "shared"), "karmada-scheduler to lead")
     go_holder = holder(controlplane, "shared")
     ours = start_scheduler(name="shared-scheduler", lease="shared")
-    web.create(named("sim-a1"), replicas=1, scheduler="shared-scheduler")
-    web.wait_placed({"sim-a1": 1})
+    web.create(named("sim-a1"), replicas=1, scheduler="shared-scheduler").wait_placed({"sim-a1": 1})
     assert holder(controlplane, "shared") == go_holder
     assert 'leader_election_master_status{name=""} 0.0' in ours.scrape()
 
@@ -89,8 +86,7 @@ def test_an_api_server_that_is_away_costs_no_binding_and_who_starts_meanwhile_wa
 ) -> None:
     # A busy machine may need longer for the restart than the lease is renewed for by default.
     running = start_scheduler("--leader-elect-lease-duration=90s", "--leader-elect-renew-deadline=60s")
-    web.create(named("sim-a1"), replicas=1)
-    web.wait_placed({"sim-a1": 1})
+    web.create(named("sim-a1"), replicas=1).wait_placed({"sim-a1": 1})
     kubeconfig = controlplane.kubeconfig_for_scheduler("early-scheduler", lease="early")
     controlplane.kill_apiserver()
     try:

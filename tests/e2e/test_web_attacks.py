@@ -108,8 +108,7 @@ def test_csrf_a_post_with_a_session_needs_the_origin_of_the_page_and_foreign_pag
 def test_a_plan_needs_clusters_and_has_bindings_of_its_reader_only(page: Page, chromium: Browser) -> None:
     workloads = [Workload(page.plane, namespace, "planned") for namespace in (SHOP, "default")]
     for workload in workloads:
-        workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler")
-        workload.wait_placed({"sim-a1": 2})
+        workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler").wait_placed({"sim-a1": 2})
 
     def plan(account: str) -> tuple[int, str]:
         bearer = {"Authorization": f"Bearer {page.token(account)}"}

@@ -106,8 +106,7 @@ def test_a_token_of_the_page_opens_nothing_else_and_one_of_the_api_server_does_n
 
 def test_a_developer_sees_the_bindings_of_their_namespace_and_no_others(page: Page) -> None:
     workload = Workload(page.plane, SHOP)
-    workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler")
-    workload.wait_placed({"sim-a1": 2})
+    workload.create(named("sim-a1"), replicas=2, scheduler="default-scheduler").wait_placed({"sim-a1": 2})
     name = workload.binding()["metadata"]["name"]
     page.plane.wait_for(
         lambda: page.get(page.token("developer"), f"b/{SHOP}/{name}", Accept="text/html"),
@@ -149,8 +148,7 @@ def test_trusted_tenants_get_the_whole_answer_about_their_bindings_and_none_of_o
     page: Page, other_page: Page
 ) -> None:
     workload = Workload(page.plane, SHOP, "trusted")
-    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
-    workload.wait_placed({"sim-a1": 1})
+    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler").wait_placed({"sim-a1": 1})
     name, developer = workload.binding()["metadata"]["name"], page.token("developer")
     _, text = other_page.plane.wait_for(
         lambda: other_page.get(developer, f"v1/explain/{SHOP}/{name}"),
@@ -392,8 +390,7 @@ def test_every_view_of_somebody_who_may_list_clusters_is_without_serious_finding
     page: Page, chromium: Browser, width: int, scheme: Literal["light", "dark"]
 ) -> None:
     workload = Workload(page.plane, SHOP, f"seen-{width}")
-    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler")
-    workload.wait_placed({"sim-a1": 1})
+    workload.create(named("sim-a1"), replicas=1, scheduler="default-scheduler").wait_placed({"sim-a1": 1})
     name, token = workload.binding()["metadata"]["name"], page.token("sre")
     page.plane.wait_for(
         lambda: json.loads(page.get(token, "v1/clusters/sim-a1")[1]).get("holds", ()),

@@ -120,6 +120,11 @@ class Scene:
         self.policy(placement, scheduler=scheduler)
         self.deployment(**fields)
 
+    def web_applied(self, placement: Mapping[str, Any], **fields: Any) -> None:
+        """Create the policy and the Deployment web, and wait until its clusters have reported it as healthy."""
+        self.web(placement, **fields)
+        self.wait_applied()
+
     def scale(self, replicas: int, *, name: str = "web") -> None:
         """Scale a Deployment."""
         path = f"/apis/apps/v1/namespaces/{self.namespace}/deployments/{name}"

@@ -100,6 +100,14 @@ class FilterCacheHarness:
             self.clusters[name] = new
 
 
+def decided_once(**options: Any) -> FilterCacheHarness:
+    """Return a harness that has decided one binding, and has forgotten the calls of its plugin."""
+    harness = FilterCacheHarness(**options)
+    harness.decide(spread())
+    harness.plugin.taken()
+    return harness
+
+
 def test_the_second_binding_with_the_same_key_calls_plugins_for_no_cluster() -> None:
     harness = FilterCacheHarness()
     first = harness.decide(spread())
@@ -110,9 +118,7 @@ def test_the_second_binding_with_the_same_key_calls_plugins_for_no_cluster() -> 
 
 
 def test_plugins_are_called_again_for_changed_clusters_only() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
-    harness.plugin.taken()
+    harness = decided_once()
     harness.replace("m2", cluster("m2").capacity(cpu=1).build())
     decision = harness.decide(spread())
     assert harness.plugin.taken() == (["m2"], ["m2"])
@@ -120,9 +126,7 @@ def test_plugins_are_called_again_for_changed_clusters_only() -> None:
 
 
 def test_added_and_removed_clusters_are_seen() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
-    harness.plugin.taken()
+    harness = decided_once()
     harness.replace("m1", None)
     harness.replace("m0", cluster("m0").capacity(cpu=8).build())
     decision = harness.decide(spread())
@@ -131,16 +135,13 @@ def test_added_and_removed_clusters_are_seen() -> None:
 
 
 def test_a_cluster_that_is_being_deleted_is_excluded() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
+    harness = decided_once()
     harness.replace("m1", cluster("m1").capacity(cpu=8).deleting().build())
     assert {each.name for each in harness.decide(spread()).attempts[0].candidates} == set(NAMES[1:])
 
 
 def test_plugins_are_always_called_for_the_clusters_of_a_binding() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
-    harness.plugin.taken()
+    harness = decided_once()
     decision = harness.decide(spread().on(m2=1).evicted_from("m3"))
     filtered, scored = harness.plugin.taken()
     assert set(filtered) == {"m2"}
@@ -190,9 +191,7 @@ def test_terms_with_equal_affinities_and_different_overflow_have_their_own_tiers
 
 
 def test_another_resource_request_calls_estimators_only() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
-    harness.plugin.taken()
+    harness = decided_once()
     decision = harness.decide(spread().request({"cpu": "2"}))
     assert harness.plugin.taken() == ([], [])
     assert {each.allocatable for each in decision.attempts[0].candidates} == {4}
@@ -266,8 +265,7 @@ def test_a_plugin_with_a_key_behind_one_without_is_called_at_each_decision() -> 
 
 
 def test_scores_of_cached_clusters_can_be_read() -> None:
-    harness = FilterCacheHarness()
-    harness.decide(spread())
+    harness = decided_once()
     scores = harness.decide(spread().on(m2=1)).attempts[0].scores
     assert scores == {
         "ClusterAffinity": [0] * 9,
@@ -414,9 +412,7 @@ def test_a_filter_whose_key_covers_current_clusters_is_called_once_per_version_f
     class Covering(CountingPlugin):
         filter_key_covers_current = True
 
-    harness = FilterCacheHarness(plugin=Covering())
-    harness.decide(spread())
-    harness.plugin.taken()
+    harness = decided_once(plugin=Covering())
     first = harness.decide(spread().on(m2=1, m4=1).evicted_from("m3"))
     assert harness.plugin.taken()[0] == ["m2", "m4"]  # an in-tree plugin before it refuses m3
     second = harness.decide(spread().on(m2=1, m4=1).evicted_from("m3").uid("other"))
@@ -443,8 +439,7 @@ def test_a_remote_estimator_is_called_once_per_decision_for_all_clusters() -> No
 
 def test_plugins_are_called_again_for_dropped_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(filter_cache, "MAX_ENTRIES", 1)
-    harness = FilterCacheHarness()
-    harness.decide(spread())
+    harness = decided_once()
     harness.decide(spread().resource("batch/v1", "Job"))
     harness.replace("m2", cluster("m2").capacity(cpu=1).build())
     harness.plugin.taken()

@@ -59,6 +59,11 @@ class HandlersHarness:
         diff.add_page(found)
         return diff.finish(version)
 
+    def known(self, kind: str, event: str, manifest: dict[str, Any]) -> None:
+        """Apply an event, and empty the queue."""
+        self.handlers.on_event(kind, event, manifest)
+        self.enqueued()
+
     def enqueued(self) -> list[str]:
         """Empty the queue and return the names of the bindings that were in it."""
         names = []
@@ -88,8 +93,7 @@ def test_a_new_binding_is_cached_and_enqueued(harness: HandlersHarness) -> None:
 @pytest.mark.parametrize("generation", [3, 1])
 def test_a_binding_with_another_generation_is_enqueued(harness: HandlersHarness, generation: int) -> None:
     """After a restore of etcd it may be a lower one, in a version that is higher again."""
-    harness.handlers.on_event(RB, "ADDED", manifests.binding(generation=2))
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding(generation=2))
     harness.handlers.on_event(RB, "MODIFIED", manifests.binding(version=2, generation=generation))
     assert harness.enqueued() == ["web-deployment"]
     assert harness.sample("queue_incoming_bindings_total", event="BindingUpdate") == 1
@@ -105,8 +109,7 @@ def test_a_binding_with_another_generation_is_enqueued(harness: HandlersHarness,
 def test_a_binding_is_not_enqueued_by_a_known_version_or_a_changed_status(
     harness: HandlersHarness, change: dict[str, Any]
 ) -> None:
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     harness.handlers.on_event(RB, "MODIFIED", manifests.binding(**change))
     assert harness.enqueued() == []
 
@@ -177,10 +180,8 @@ def test_an_unclaimed_binding_is_not_enqueued(harness: HandlersHarness) -> None:
 
 def test_a_cluster_with_a_changed_spec_enqueues_the_bindings_that_name_it(harness: HandlersHarness) -> None:
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m3"))
-    harness.enqueued()
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known("Cluster", "ADDED", manifests.cluster("m3"))
+    harness.known(RB, "ADDED", manifests.binding())
     harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m3", version=2, generation=2))
     assert harness.enqueued() == []
     harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
@@ -193,8 +194,7 @@ def test_another_cluster_of_the_same_name_enqueues_the_bindings_that_name_it(
 ) -> None:
     leaving = manifests.cluster("m1", uid="one", deletionTimestamp="2026-01-02T03:04:05Z")
     harness.handlers.on_event("Cluster", "ADDED", leaving)
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     harness.listed("Cluster", [manifests.cluster("m1", version=5, uid="two")], "5")
     assert harness.enqueued() == ["web-deployment"]
 
@@ -202,8 +202,7 @@ def test_another_cluster_of_the_same_name_enqueues_the_bindings_that_name_it(
 def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(harness: HandlersHarness) -> None:
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    harness.enqueued()
+    harness.known("Cluster", "ADDED", manifests.cluster("m1"))
     harness.handlers.on_event(RB, "ADDED", manifest)
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     assert harness.enqueued() == []
@@ -213,8 +212,7 @@ def test_a_changed_cluster_enqueues_a_binding_that_is_not_claimed_any_more(harne
 
 def test_a_changed_status_of_a_cluster_enqueues_nothing(harness: HandlersHarness) -> None:
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2))
     assert harness.enqueued() == []
 
@@ -222,8 +220,7 @@ def test_a_changed_status_of_a_cluster_enqueues_nothing(harness: HandlersHarness
 def test_a_removed_label_enqueues_the_bindings_that_it_selected(harness: HandlersHarness) -> None:
     selects = {"clusterAffinity": {"labelSelector": {"matchLabels": {"tier": "gold"}}}}
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", labels={"tier": "gold"}))
-    harness.handlers.on_event(RB, "ADDED", manifests.binding(placement=selects))
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding(placement=selects))
     harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, labels={}))
     assert harness.enqueued() == ["web-deployment"]
 
@@ -232,8 +229,7 @@ def test_a_cluster_with_a_deletion_timestamp_enqueues_its_bindings_and_is_termin
     harness: HandlersHarness,
 ) -> None:
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1"))
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     deleting = manifests.cluster("m1", version=2, deletionTimestamp="2026-01-02T03:04:05Z")
     harness.handlers.on_event("Cluster", "MODIFIED", deleting)
     assert harness.enqueued() == ["web-deployment"]
@@ -246,8 +242,7 @@ def test_a_cluster_with_a_deletion_timestamp_enqueues_its_bindings_and_is_termin
 
 def test_a_changed_policy_enqueues_the_bindings_that_carry_its_id(harness: HandlersHarness) -> None:
     harness.handlers.on_event("PropagationPolicy", "ADDED", manifests.policy())
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     harness.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=2, generation=2))
     assert harness.enqueued() == ["web-deployment"]
     harness.handlers.on_event("PropagationPolicy", "MODIFIED", manifests.policy(version=3, generation=2))
@@ -339,8 +334,7 @@ def test_a_deleted_binding_is_removed_from_the_cache_and_its_indexes(harness: Ha
 def test_an_unreadable_binding_is_logged_once_and_not_scheduled(
     harness: HandlersHarness, caplog: pytest.LogCaptureFixture
 ) -> None:
-    harness.handlers.on_event(RB, "ADDED", manifests.binding())
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding())
     with caplog.at_level(logging.WARNING):
         for version in (2, 3):
             harness.handlers.on_event(
@@ -455,8 +449,7 @@ def test_after_a_start_without_clusters_the_cache_is_incomplete_for_a_while(harn
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=2))
     assert lists_clusters(harness, 3, manifests.cluster("m1", version=2)) == ["m1"]
     assert harness.clusters.snapshot().unknown.incomplete
-    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=4))
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding(version=4))
     harness.now = 130.0
     lists_clusters(harness, 5, manifests.cluster("m1", version=2))
     assert not harness.clusters.snapshot().unknown.incomplete
@@ -467,8 +460,7 @@ def test_a_cluster_of_a_binding_that_no_list_had_is_unknown_until_a_list_shows_t
     harness: HandlersHarness,
 ) -> None:
     harness.listed("Cluster", [manifests.cluster("m2")], "2")
-    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", "m2", version=3))
-    harness.enqueued()
+    harness.known(RB, "ADDED", placed_on("web", "m1", "m2", version=3))
     assert list(harness.clusters.snapshot().unknown.unreadable) == ["m1"]
     harness.listed("Cluster", [manifests.cluster("m2")], "4")
     assert not harness.clusters.snapshot().unknown
@@ -484,8 +476,7 @@ def test_a_divided_binding_keeps_a_cluster_that_was_created_again_and_whose_even
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(name))
     harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
     harness.handlers.on_event(RB, "ADDED", placed_on("web", "m2", version=3))
-    harness.handlers.on_event(RB, "MODIFIED", placed_on("web", "m1", version=5))
-    harness.enqueued()
+    harness.known(RB, "MODIFIED", placed_on("web", "m1", version=5))
     assert not harness.clusters.is_gone("m1"), "it is unknown until it was read"
     harness.handlers.cluster_reads.on_found(manifests.cluster("m1", version=4), 1)
     assert [cluster.name for cluster in harness.clusters] == ["m2", "m1"]
@@ -498,8 +489,7 @@ def test_a_divided_binding_leaves_a_deleted_cluster_that_it_gets_once_that_was_r
     for name in ("m1", "m2"):
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(name))
     harness.handlers.on_event("Cluster", "DELETED", manifests.cluster("m1", version=2))
-    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m1", version=3))
-    harness.enqueued()
+    harness.known(RB, "ADDED", placed_on("web", "m1", version=3))
     harness.handlers.clusters_absent(["m1"], 1)
     assert harness.clusters.is_gone("m1")
     assert harness.enqueued() == ["web"]
@@ -575,8 +565,7 @@ def test_bindings_on_an_unreadable_cluster_are_enqueued_when_it_is_readable_or_g
 ) -> None:
     lists_clusters(harness, 2, unreadable("m1"), manifests.cluster("m2"))
     harness.handlers.on_event(RB, "ADDED", placed_on("on-it", "m1", "m2"))
-    harness.handlers.on_event(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
-    harness.enqueued()
+    harness.known(RB, "ADDED", placed_on("may-go-there", "m2", version=2))
     if how == "readable":
         harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=3))
     elif how == "deleted":
@@ -627,8 +616,7 @@ def selecting(name: str, *clusters: str, status: str, version: int = 1, **spec: 
 def test_an_added_cluster_enqueues_the_bindings_that_may_be_placed_on_it(harness: HandlersHarness) -> None:
     harness.handlers.on_event(RB, "ADDED", selecting("fits", "m1", status="False"))
     harness.handlers.on_event(RB, "ADDED", selecting("elsewhere", "m2", status="False", version=2))
-    harness.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
-    harness.enqueued()
+    harness.known(RB, "ADDED", selecting("placed", "m1", status="True", version=3))
     harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=4))
     assert harness.enqueued() == ["fits", "placed"]
 
@@ -657,8 +645,7 @@ def test_any_affinity_of_an_unplaced_binding_counts(
         "schedulerObservedGeneration": 1,
         "conditions": [{"type": "Scheduled", "status": "False"}],
     }
-    harness.handlers.on_event(RB, "ADDED", manifest)
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifest)
     harness.handlers.on_event("Cluster", "MODIFIED", manifests.cluster("m1", version=2, generation=2))
     assert harness.enqueued() == ["web-deployment"]
 
@@ -675,10 +662,7 @@ def test_a_newly_served_api_enqueues_the_unplaced_bindings_that_need_it(harness:
     harness.handlers.on_event(RB, "ADDED", selecting("waits", "m1", status="False"))
     harness.handlers.on_event(RB, "ADDED", selecting("placed", "m1", status="True", version=2))
     other = {"apiVersion": "apps/v1", "kind": "DaemonSet", "namespace": "demo", "name": "x"}
-    harness.handlers.on_event(
-        RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other)
-    )
-    harness.enqueued()
+    harness.known(RB, "ADDED", selecting("other", "m1", status="False", version=3, resource=other))
     harness.handlers.on_event("Cluster", "MODIFIED", serving("StatefulSet", "Deployment", version=2))
     assert harness.enqueued() == ["waits"]
     harness.handlers.on_event("Cluster", "MODIFIED", serving("Deployment", version=3))
@@ -696,8 +680,7 @@ def test_clusters_of_the_initial_list_enqueue_nothing(harness: HandlersHarness) 
 def test_older_objects_of_a_list_are_stored_and_all_bindings_enqueued(harness: HandlersHarness) -> None:
     harness.handlers.on_event(RB, "ADDED", manifests.binding(version=990, generation=3, replicas=5))
     harness.handlers.on_event(RB, "ADDED", manifests.binding("other", version=10))
-    harness.handlers.on_event("Cluster", "ADDED", manifests.cluster("m1", version=5))
-    harness.enqueued()
+    harness.known("Cluster", "ADDED", manifests.cluster("m1", version=5))
     diff = harness.handlers.relist_diff(RB)
     # It has the same generation as the lost version, and another change.
     diff.add_page([manifests.binding(version=750, generation=3, replicas=7)], as_of=1000)
@@ -875,8 +858,7 @@ def test_a_cluster_that_a_list_lacked_and_that_does_not_exist_is_removed(harness
     for version in (1, 10):
         harness.handlers.on_event("Cluster", "ADDED", manifests.cluster(f"m{version}", version=version))
     harness.handlers.on_event("Cluster", "ADDED", unreadable("m3"))
-    harness.handlers.on_event(RB, "ADDED", placed_on("web", "m3", version=4))
-    harness.enqueued()
+    harness.known(RB, "ADDED", placed_on("web", "m3", version=4))
     harness.handlers.clusters_absent(["m1", "m10", "m3"], 9)
     assert [cluster.name for cluster in harness.clusters] == ["m10"], "m10 is newer than the list"
     assert harness.clusters.unreadable == {}.keys()
@@ -898,8 +880,7 @@ def test_a_list_does_not_enqueue_unplaced_bindings_while_all_clusters_are_known(
 ) -> None:
     harness.now = 100.0
     lists_clusters(harness, 1, manifests.cluster("m1"))
-    harness.handlers.on_event(RB, "ADDED", manifests.binding(version=2))
-    harness.enqueued()
+    harness.known(RB, "ADDED", manifests.binding(version=2))
     harness.now = 200.0
     lists_clusters(harness, 3, manifests.cluster("m1"))
     assert harness.enqueued() == []

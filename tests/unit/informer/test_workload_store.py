@@ -38,9 +38,15 @@ class StoreHarness:
         return state.reason
 
 
-def test_only_needed_objects_and_a_few_recent_ones_are_kept() -> None:
-    harness = StoreHarness(recent=3)
+def wanting(**options: int) -> StoreHarness:
+    """Return a store of which the workload web is wanted."""
+    harness = StoreHarness(**options)
     harness.store.want(WEB)
+    return harness
+
+
+def test_only_needed_objects_and_a_few_recent_ones_are_kept() -> None:
+    harness = wanting(recent=3)
     harness.listed(web(), *(web(name=f"other{number}") for number in range(5000)))
     assert harness.store.find(WEB, "u1") == web()
     assert len(harness.store) == 1 + 3
@@ -71,8 +77,7 @@ def test_an_object_that_is_needed_during_a_list_is_uncertain_not_missing() -> No
 
 
 def test_objects_that_are_not_in_a_list_are_missing_or_deleted() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed()
     assert harness.reason() == "Deployment default/web does not exist"
     harness.listed(web())
@@ -91,8 +96,7 @@ def test_an_object_that_was_read_singly_and_is_not_listed_is_uncertain() -> None
 
 
 def test_a_change_is_reported_only_if_plugins_can_see_it() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web(1))
     harness.store.put(web(2))
     harness.store.put(web(3, type="space"))
@@ -111,16 +115,14 @@ def test_an_older_version_of_the_watch_does_not_replace_a_single_read() -> None:
 
 
 def test_a_list_replaces_newer_versions() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web(90, type="space"))
     harness.listed(web(5))
     assert harness.store.find(WEB, "u1") == web(5)
 
 
 def test_another_uid_is_reported_when_a_single_read_confirms_it() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web(uid="u1"))
     assert harness.store.find(WEB, "u2") is None
     harness.store.confirm(WEB, web(uid="u1"))
@@ -130,8 +132,7 @@ def test_another_uid_is_reported_when_a_single_read_confirms_it() -> None:
 
 
 def test_a_deleted_object_may_exist_again_with_another_uid() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web())
     harness.store.deleted(WEB, "u1")
     assert harness.reason("u1") == "Deployment default/web was deleted"
@@ -141,23 +142,20 @@ def test_a_deleted_object_may_exist_again_with_another_uid() -> None:
 
 
 def test_a_late_deletion_of_another_uid_changes_nothing() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web(uid="u2"))
     harness.store.deleted(WEB, "u1")
     assert harness.store.find(WEB, "u2") == web(uid="u2")
 
 
 def test_a_binding_without_a_uid_gets_the_object_with_the_name() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web(uid="u7"))
     assert harness.store.find(WEB, "") == web(uid="u7")
 
 
 def test_a_dropped_object_is_deleted() -> None:
-    harness = StoreHarness()
-    harness.store.want(WEB)
+    harness = wanting()
     harness.listed(web())
     harness.store.drop(WEB)
     assert len(harness.store) == 0

@@ -78,8 +78,7 @@ def replicas_too_many(scene: Scene) -> None:
 )
 def replicas_too_many_after_placing(scene: Scene) -> None:
     """4 replicas are placed, scaled to 300."""
-    scene.web(named("real1", "real2", replicaScheduling=DYNAMIC), replicas=4)
-    scene.wait_applied()
+    scene.web_applied(named("real1", "real2", replicaScheduling=DYNAMIC), replicas=4)
     scene.scale(300)
     scene.wait_refused("Unschedulable")
 
@@ -98,8 +97,7 @@ def request_raised_after_placing(scene: Scene) -> None:
 
     A placed workload asks for more than any cluster has, and for one more replica.
     """
-    scene.web(named(scene.cluster(), replicaScheduling=DYNAMIC), replicas=2, cpu="1")
-    scene.wait_applied()
+    scene.web_applied(named(scene.cluster(), replicaScheduling=DYNAMIC), replicas=2, cpu="1")
     path = f"/apis/apps/v1/namespaces/{scene.namespace}/deployments/web"
     template = scene.client.get(path)["spec"]["template"]
     template["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "40"
@@ -164,8 +162,7 @@ def request_larger_than_a_node(scene: Scene) -> None:
     name = scene.cluster()
     nodes = {"totalNum": 16, "readyNum": 16}
     scene.client.patch(f"{CLUSTERS}/{name}/status", {"status": {"nodeSummary": nodes}})
-    scene.web(named(name, replicaScheduling=DYNAMIC), replicas=1, cpu="4")
-    scene.wait_applied()
+    scene.web_applied(named(name, replicaScheduling=DYNAMIC), replicas=1, cpu="4")
 
 
 @situation(
@@ -247,7 +244,6 @@ def no_replicas_wanted(scene: Scene) -> None:
 )
 def scaled_to_zero(scene: Scene) -> None:
     """Scaled from 2 replicas to 0."""
-    scene.web(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), replicas=2)
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), replicas=2)
     scene.scale(0)
     scene.wait(lambda found: found["spec"].get("replicas", 0) == 0 and condition(found).get("status") == "True" and found["status"].get("schedulerObservedGeneration") == found["metadata"]["generation"], "scaled")  # fmt: skip

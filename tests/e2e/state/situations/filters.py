@@ -74,8 +74,7 @@ def cluster_name_like_no_other(scene: Scene) -> None:
 )
 def cluster_name_edited(scene: Scene) -> None:
     """A policy edit after which no cluster fits, so that the placement is emptied."""
-    scene.web(named("sim-a1", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", replicaScheduling=DYNAMIC))
     scene.policy(named("sim-a11", replicaScheduling=DYNAMIC))
     scene.wait_refused(NO_FIT)
 

@@ -106,8 +106,7 @@ def not_reported(scene: Scene) -> None:
 def cluster_not_ready(scene: Scene) -> None:
     """The cluster is not ready, and its replicas stay."""
     name = scene.cluster()
-    scene.web(named(name, replicaScheduling=AGGREGATED), replicas=2)
-    scene.wait_applied()
+    scene.web_applied(named(name, replicaScheduling=AGGREGATED), replicas=2)
     scene.set_ready(name, ready=False)
 
 
@@ -120,8 +119,7 @@ def cluster_not_ready(scene: Scene) -> None:
 )
 def member_killed(scene: Scene) -> None:
     """The API server of the member is killed under running replicas."""
-    scene.web(named("real4", replicaScheduling=AGGREGATED), replicas=2)
-    scene.wait_applied()
+    scene.web_applied(named("real4", replicaScheduling=AGGREGATED), replicas=2)
     member = scene.karmada.members["real4"]
     process = next(each for each in scene.karmada.processes if each.name == "real4")
     member.kill()

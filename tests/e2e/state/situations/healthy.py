@@ -14,8 +14,7 @@ STATIC: Object = static({("sim-a1",): 2, ("sim-b1",): 1})
 def _placed(
     scene: Scene, placement: Object, *, scheduler: str | None = "my-scheduler", replicas: int = 4
 ) -> None:
-    scene.web(placement, scheduler=scheduler, replicas=replicas)
-    scene.wait_applied()
+    scene.web_applied(placement, scheduler=scheduler, replicas=replicas)
 
 
 def _dynamic(scene: Scene) -> None:

@@ -61,8 +61,7 @@ def quota_refuses(scene: Scene) -> None:
 def quota_refuses_more(scene: Scene) -> None:
     """2 replicas are placed, and a quota refuses 4."""
     quota(scene, cpu="1")
-    scene.web(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, cpu="400m")
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", replicaScheduling=DYNAMIC), replicas=2, cpu="400m")
     scene.scale(4)
     scene.wait_refused("QuotaExceeded")
 
@@ -119,8 +118,7 @@ def scheduling_suspended(scene: Scene) -> None:
 )
 def scheduling_suspended_in_part(scene: Scene) -> None:
     """Scheduling is suspended, 8 replicas are wanted and 4 placed."""
-    scene.web(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), replicas=4)
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", "sim-b1", replicaScheduling=DYNAMIC), replicas=4)
     scene.patch_binding({"suspension": {"scheduling": True}})
     scene.scale(8)
     scene.wait(lambda found: found["spec"]["replicas"] == 8, "scaled")
@@ -129,7 +127,6 @@ def scheduling_suspended_in_part(scene: Scene) -> None:
 @situation(Expected("held", "all", headline=r"sim-a1 4.*suspen", cause=r"^Suspended: ", remedy=r"resume"))
 def scheduling_suspended_after_placing(scene: Scene) -> None:
     """Scheduling is suspended, and all is placed."""
-    scene.web(named("sim-a1", replicaScheduling=DYNAMIC), replicas=4)
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", replicaScheduling=DYNAMIC), replicas=4)
     scene.patch_binding({"suspension": {"scheduling": True}})
     scene.wait(lambda found: found["spec"]["suspension"]["scheduling"], "suspended")

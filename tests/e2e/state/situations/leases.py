@@ -51,8 +51,7 @@ def wait_expired(scene: Scene, lease: str) -> None:
 
 
 def _placed_by(scene: Scene, name: str, *, replicas: int = 3) -> None:
-    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=replicas)
-    scene.wait_applied()
+    scene.web_applied(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=replicas)
 
 
 def _paused(scene: Scene) -> str:
@@ -189,8 +188,7 @@ def scaled_and_not_decided(scene: Scene) -> None:
 )
 def stock_scheduler_ended_then_scaled(scene: Scene) -> None:
     """3 replicas are placed by the stock scheduler, it is killed, scaled to 7."""
-    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
-    scene.wait_applied()
+    scene.web_applied(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=None, replicas=3)
     _kill_stock(scene)
     scene.scale(7)
     scene.wait(lambda found: found["spec"]["replicas"] == 7, "scaled")

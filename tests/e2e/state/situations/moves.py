@@ -57,8 +57,9 @@ def guard_keeps(scene: Scene) -> None:
     """No cluster fits any more, and the guard keeps 2 of 5 replicas."""
     name = scene.cluster(labels={"tier": scene.namespace})
     affinity = {"labelSelector": {"matchLabels": {"tier": scene.namespace}}}
-    scene.web({"clusterAffinity": affinity, "replicaScheduling": AGGREGATED}, scheduler=GUARDED, replicas=2)
-    scene.wait_applied()
+    scene.web_applied(
+        {"clusterAffinity": affinity, "replicaScheduling": AGGREGATED}, scheduler=GUARDED, replicas=2
+    )
     path = f"/apis/cluster.karmada.io/v1alpha1/clusters/{name}"
     scene.client.patch(path, {"metadata": {"labels": {"tier": None}}})
     scene.scale(5)
@@ -86,8 +87,9 @@ def return_waits(scene: Scene) -> None:
         {"affinityName": "primary", "clusterNames": [home]},
         {"affinityName": "backup", "clusterNames": [away]},
     ]
-    scene.web({"clusterAffinities": terms, "replicaScheduling": AGGREGATED}, scheduler=GUARDED, replicas=2)
-    scene.wait_applied()
+    scene.web_applied(
+        {"clusterAffinities": terms, "replicaScheduling": AGGREGATED}, scheduler=GUARDED, replicas=2
+    )
     scene.taint(home, {"key": "test/down", "effect": "NoSchedule"})
     task = {"fromCluster": home, "producer": "TaintManager", "reason": "TaintUntolerated"}
     scene.patch_binding({"clusters": None, "gracefulEvictionTasks": [task]})
@@ -133,8 +135,7 @@ def moving(scene: Scene) -> None:
     old, new = scene.cluster(), scene.cluster(agents=False)
     one = named(old, new, replicaScheduling=AGGREGATED, spreadConstraints=[spread("cluster", 1, 1)])
     scene.taint(new, {"key": "test/later", "effect": "NoSchedule"})
-    scene.web(one, replicas=3)
-    scene.wait_applied()
+    scene.web_applied(one, replicas=3)
     scene.taint(new)
     scene.taint(old, {"key": "test/down", "effect": "NoSchedule"})
     task = {

@@ -14,14 +14,12 @@ from tools.controlplane import Object
 
 
 def _healthy(scene: Scene) -> None:
-    scene.web(named("real1", "real2", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named("real1", "real2", replicaScheduling=DYNAMIC))
 
 
 def _on_a_cluster_of_its_own(scene: Scene) -> None:
     name = scene.cluster()
-    scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named(name, "sim-c2", replicaScheduling=DYNAMIC))
 
 
 def _policy(scene: Scene, *clusters: str, name: str = "web", **spec: Any) -> Object:

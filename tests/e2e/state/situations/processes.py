@@ -29,8 +29,7 @@ def _filtered(scene: Scene) -> None:
 
 
 def _let_through(scene: Scene, **fields: Any) -> None:
-    scene.web(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=PLUGGED, **fields)
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", replicaScheduling=DYNAMIC), scheduler=PLUGGED, **fields)
 
 
 def _kept_back(scene: Scene) -> None:

@@ -14,8 +14,7 @@ from tools.controlplane.karmada import CLUSTERS
 
 
 def _healthy(scene: Scene) -> None:
-    scene.web(named("sim-a1", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named("sim-a1", replicaScheduling=DYNAMIC))
 
 
 def _broken(scene: Scene) -> None:
@@ -122,8 +121,7 @@ def cluster_gone(scene: Scene) -> None:
     It is placed, its scheduling is suspended, and its cluster is removed by force.
     """
     name = scene.cluster()
-    scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named(name, "sim-c2", replicaScheduling=DYNAMIC))
     scene.patch_binding({"suspension": {"scheduling": True}})
     path = f"{CLUSTERS}/{name}"
     scene.client.delete(path)
@@ -138,8 +136,7 @@ def cluster_terminating(scene: Scene) -> None:
     It is placed, its scheduling is suspended, and its cluster is deleted: the cluster waits for it.
     """
     name = scene.cluster()
-    scene.web(named(name, "sim-c2", replicaScheduling=DYNAMIC))
-    scene.wait_applied()
+    scene.web_applied(named(name, "sim-c2", replicaScheduling=DYNAMIC))
     scene.patch_binding({"suspension": {"scheduling": True}})
     scene.client.delete(f"{CLUSTERS}/{name}")
     scene.karmada.wait_for(

@@ -71,8 +71,7 @@ def scheduler_without_a_lease(scene: Scene) -> None:
     name = f"{scene.namespace}-other"
     scene.karmada.start_karmada_scheduler(name)
     scene.notes["scheduler"] = name
-    scene.web(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
-    scene.wait_applied()
+    scene.web_applied(named("sim-b1", replicaScheduling=DYNAMIC), scheduler=name, replicas=3)
 
 
 @situation(
