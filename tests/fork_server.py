@@ -105,7 +105,9 @@ def fork(
     """
     variables = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
     server = _server(tuple(sorted(variables.items())), str(Path.cwd()), tuple(modules))
-    mine, its = socket.socketpair()
+    mine, its = socket.socketpair(
+        socket.AF_UNIX, socket.SOCK_SEQPACKET
+    )  # a process may end before its id is read
     with its:
         request = {"arguments": list(arguments), "variables": dict(os.environ), "group": group}
         socket.send_fds(server, [json.dumps(request).encode()], [output.fileno(), its.fileno()])

@@ -81,7 +81,7 @@ async def _do_nothing(*_: Any) -> None:
     return
 
 
-@_bug("an unresponsive estimator is not asked again", "balanced", found_by=("16", "estimators"))
+@_bug("an unresponsive estimator is not asked again", "balanced", found_by=("45", "estimators"))
 def _unresponsive_estimator_is_not_probed() -> Patches:
     yield AccurateEstimator, "_probe", _do_nothing
 

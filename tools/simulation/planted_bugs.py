@@ -151,7 +151,7 @@ def _renewal_counts_from_the_response() -> Patches:
     yield Elector, "_try_acquire_or_renew", attempt
 
 
-@_bug("the Lease is checked before the wait", "fenced", found_by=("18", "storm"))
+@_bug("the Lease is checked before the wait", "fenced", found_by=("14", "storm"))
 def _lease_is_checked_before_the_wait() -> Patches:
     ensure_leading = BindingWriter.ensure_leading
 
