@@ -162,7 +162,7 @@ def _nothing_is_reconsidered_at_intervals() -> Patches:
     yield Reconsiderations, "look", look
 
 
-@_bug("taints wake nobody", "converged", "no lost key", found_by=("1", "churn"), profiles=PROFILES)
+@_bug("taints wake nobody", "converged", "no lost key", found_by=("2", "churn"), profiles=PROFILES)
 def _taints_wake_nobody() -> Patches:
     def on_cluster(old: Any, new: Any) -> Any:
         if old is None or new is None:
@@ -219,7 +219,7 @@ def _a_cluster_that_goes_exempts_all() -> Patches:
     yield PlacementGuard, "_is_exempt", is_exempt
 
 
-@_bug("a cluster that is not Ready for a moment is lost", "within budget", found_by=("5", "guard"))
+@_bug("a cluster that is not Ready for a moment is lost", "within budget", found_by=("3", "guard"))
 def _not_ready_for_a_moment_is_lost() -> Patches:
     yield ClusterOutages, "is_lost", lambda _, name, snapshot: not is_ready(snapshot.get(name))
 
