@@ -229,7 +229,7 @@ def _nothing_is_exempt() -> Patches:
     yield PlacementGuard, "_is_exempt", lambda *_: False
 
 
-@_bug("a binding in deletion has tasks that nobody stamps", "graceful", found_by=("10", "guard"))
+@_bug("a binding in deletion has tasks that nobody stamps", "graceful", found_by=("28", "guard"))
 def _bindings_in_deletion_count() -> Patches:
     original = MoveBooks._update
 

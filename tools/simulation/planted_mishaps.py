@@ -46,7 +46,7 @@ def _deadline_stands_still() -> Patches:
     yield Application, "_make_leadership", make
 
 
-@_bug("a stop releases the Lease of another", "fenced", found_by=("1", "mishaps"))
+@_bug("a stop releases the Lease of another", "fenced", found_by=("2", "mishaps"))
 def _stop_releases_what_is_there() -> Patches:
     async def written(self: Elector, held: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
         try:
@@ -71,7 +71,7 @@ def _priority_of_the_attempt_is_kept() -> Patches:
     yield PrioritySchedulingQueue, "done", done
 
 
-@_bug("the first event counts while a key is processed", "by priority", found_by=("1", "mishaps"))
+@_bug("the first event counts while a key is processed", "by priority", found_by=("4", "mishaps"))
 def _first_event_counts() -> Patches:
     original = PrioritySchedulingQueue.add
 
@@ -92,7 +92,7 @@ def _due_key_keeps_its_priority() -> Patches:
     yield PrioritySchedulingQueue, "add", add
 
 
-@_bug("a start waits for each cluster that a binding names", "alive", found_by=("1", "mishaps"))
+@_bug("a start waits for each cluster that a binding names", "alive", found_by=("4", "mishaps"))
 def _start_waits_for_each_name() -> Patches:
     original = cluster_reads.ClusterReads.soon
 

@@ -117,6 +117,7 @@ def _finds(bug: PlantedBug, plan: Plan) -> bool:
 
 @pytest.mark.parametrize("bug", PLANTED, ids=lambda bug: bug.name)
 def test_a_planted_bug_is_found(bug: PlantedBug) -> None:
+    """By the first seed, until timing changes; each further one costs a second: write the one that finds it into the bug."""
     assert any(_finds(bug, plan) for plan in _plans(bug))
 
 
