@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 LONGEST_FIRST = (
     "tests/e2e/test_web.py",
@@ -30,6 +31,14 @@ TOGETHER = {
 }
 """Modules that share a process because they share a control plane of their own."""
 
+WITH_OWN_PLANE = {
+    f"tests/e2e/test_{name}.py" for name in ("demo", "etcd_restore", "fuzz_loop", "state_situations", "web")
+}
+"""End-to-end modules that do not use the control plane that the others share in a process."""
+
+PLANES = 3
+"""Processes that start a control plane for the modules that share it: each takes 2 GB, and 10 s of CPU time to start."""
+
 SLOWEST = 10
 """Tests that are named at the end of a run."""
 
@@ -45,11 +54,27 @@ class ModuleScheduling(LoadScopeScheduling):
     def _split_scope(self, nodeid: str) -> str:
         return group_of(nodeid)
 
+    def _assign_work_unit(self, node: WorkerController) -> None:
+        """Give the next modules to a process, those that share a control plane to some processes only."""
+        found = next((scope for scope in self.workqueue if self._may_take(node, scope)), None)
+        if found is not None:
+            self.workqueue.move_to_end(found, last=False)
+        super()._assign_work_unit(node)
+
+    def _may_take(self, node: WorkerController, scope: str) -> bool:
+        has_plane = [other for other, taken in self.assigned_work.items() if any(map(shares_plane, taken))]
+        return not shares_plane(scope) or node in has_plane or len(has_plane) < PLANES
+
 
 def group_of(nodeid: str) -> str:
     """Return what has to run in one process with a test: its module, or several."""
     module = nodeid.partition("::")[0]
     return TOGETHER.get(module, module)
+
+
+def shares_plane(group: str) -> bool:
+    """Return whether the tests of a group use the control plane that end-to-end modules share in a process."""
+    return group.startswith("tests/e2e/") and group not in WITH_OWN_PLANE
 
 
 def longest_first(items: list[pytest.Item]) -> None:

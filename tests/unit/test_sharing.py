@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.sharing import LONGEST_FIRST, TOGETHER, Durations, encodable, group_of, longest_first
+from tests.sharing import (
+    LONGEST_FIRST,
+    PLANES,
+    TOGETHER,
+    WITH_OWN_PLANE,
+    Durations,
+    ModuleScheduling,
+    encodable,
+    group_of,
+    longest_first,
+)
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +28,43 @@ def test_a_module_is_a_group_and_modules_with_a_common_control_plane_are_one() -
     assert group_of("tests/deploy/test_operations.py::x") == group_of(
         "tests/deploy/test_least_privilege.py::y"
     )
-    assert all((ROOT / module).exists() for module in (*TOGETHER, *LONGEST_FIRST))
+    assert all((ROOT / module).exists() for module in (*TOGETHER, *LONGEST_FIRST, *WITH_OWN_PLANE))
+
+
+class Worker:
+    """A process that takes every test that it is sent."""
+
+    shutting_down = False
+    gateway = SimpleNamespace(id="gw")
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+
+    def send_runtest_some(self, indices: list[int]) -> None:
+        self.sent += indices
+
+    def shutdown(self) -> None:
+        self.shutting_down = True
+
+
+def test_no_more_processes_than_some_start_the_shared_control_plane_while_there_is_other_work() -> None:
+    count = PLANES + 2
+    tests = [f"tests/e2e/{name}.py::x" for name in range(9)] + [f"tools/{name}.py::x" for name in range(40)]
+    config: Any = SimpleNamespace(option=SimpleNamespace(), getvalue=lambda _: ["popen"] * count)
+    scheduling, workers = ModuleScheduling(config), [Worker() for _ in range(count)]
+    nodes: list[Any] = [*workers]
+    for node in nodes:
+        scheduling.add_node(node)
+    for node in nodes:
+        scheduling.add_node_collection(node, tests)
+    scheduling.schedule()
+    while scheduling.has_pending:
+        for node in nodes:
+            for sent in (node.sent.pop(0) for _ in node.sent[:1]):
+                scheduling.mark_test_complete(node, sent)
+    taken = [{group.partition("/")[0] for group in scheduling.assigned_work[node]} for node in nodes]
+    assert sum("tests" in groups for groups in taken) == PLANES
+    assert all("tools" in groups for groups in taken)
 
 
 def test_the_longest_modules_begin_first_and_keep_their_order() -> None:
