@@ -306,7 +306,7 @@ debian = { install() { apt-get install --yes --quiet=2 --no-install-recommends $
 screenshots: binaries chromium ## screenshots of every view of the page in docs/web, from a real control plane (ARGS="--url http://...")
 	@$(BIN)/python -m tools.web_page.screenshots $(ARGS)
 
-PROCESSES ?= 3
+PROCESSES ?= 4
 SECOND ?= --second-attempts
 
 # The control planes collect garbage less often: it is a seventh of the CPU time of their start, and memory is not short.
