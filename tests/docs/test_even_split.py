@@ -2,38 +2,27 @@
 
 from __future__ import annotations
 
+import pytest
+
 from karmada_scheduler.testing import binding, cluster, schedule
 from tests.docs.conftest import Example
 
 
-def test_big_and_small_clusters_get_equal_replicas(example: Example) -> None:
-    members = [
-        cluster("m1").capacity(cpu=100),
-        cluster("m2").capacity(cpu=10),
-        cluster("m3").capacity(cpu=10),
-    ]
-    run = schedule(binding("web").replicas(9, cpu=1).aggregated(), *members, plugins=example("even_split"))
-    assert run.placed == {"m1": 3, "m2": 3, "m3": 3}
-
-
-def test_the_remainder_goes_to_the_clusters_with_most_available_replicas(example: Example) -> None:
-    members = [
-        cluster("m1").capacity(cpu=10),
-        cluster("m2").capacity(cpu=100),
-        cluster("m3").capacity(cpu=50),
-    ]
-    run = schedule(
-        binding("web").replicas(8, cpu=1).dynamic_weight(), *members, plugins=example("even_split")
-    )
-    assert run.placed == {"m1": 2, "m2": 3, "m3": 3}
-
-
-def test_replicas_beyond_a_small_cluster_go_to_the_others(example: Example) -> None:
-    members = [cluster("m1").capacity(cpu=1), cluster("m2").capacity(cpu=9), cluster("m3").capacity(cpu=9)]
-    run = schedule(
-        binding("web").replicas(9, cpu=1).dynamic_weight(), *members, plugins=example("even_split")
-    )
-    assert run.placed == {"m1": 1, "m2": 4, "m3": 4}
+@pytest.mark.parametrize(
+    ("cpus", "replicas", "placed"),
+    [
+        pytest.param((100, 10, 10), 9, (3, 3, 3), id="big-and-small-clusters-get-equal-replicas"),
+        pytest.param((10, 100, 50), 8, (2, 3, 3), id="the-remainder-goes-where-most-are-available"),
+        pytest.param((1, 9, 9), 9, (1, 4, 4), id="replicas-beyond-a-small-cluster-go-to-the-others"),
+    ],
+)
+def test_replicas_are_split_evenly(
+    cpus: tuple[int, ...], replicas: int, placed: tuple[int, ...], example: Example
+) -> None:
+    members = [cluster(f"m{number}").capacity(cpu=cpu) for number, cpu in enumerate(cpus)]
+    for web in (binding("web").dynamic_weight(), binding("web").aggregated()):
+        run = schedule(web.replicas(replicas, cpu=1), *members, plugins=example("even_split"))
+        assert tuple(run.placed[f"m{number}"] for number in range(3)) == placed
 
 
 def test_replicas_beyond_the_capacity_are_refused(example: Example) -> None:

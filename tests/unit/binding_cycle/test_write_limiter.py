@@ -139,10 +139,13 @@ async def test_an_error_about_one_binding_does_not_change_the_window(
     assert harness.windows == [8]
 
 
-async def test_a_short_pause_is_kept(harness: LimiterHarness) -> None:
-    await harness.refuse(ApiError("later", code=429, retry_after=0.5))
+@pytest.mark.parametrize(("code", "asked", "slept"), [(429, 0.5, 0.5), (503, 3600.0, 30.0)])
+async def test_a_short_pause_is_kept_and_one_lasts_30_seconds_at_most(
+    code: int, asked: float, slept: float, harness: LimiterHarness
+) -> None:
+    await harness.refuse(ApiError("later", code=code, retry_after=asked))
     await harness.refuse(ApiError("gone", code=404))
-    assert harness.slept == [0.5]
+    assert harness.slept == [slept]
 
 
 async def test_all_writes_pause_for_the_longest_time_that_is_requested(harness: LimiterHarness) -> None:
@@ -216,12 +219,6 @@ async def test_the_uncontended_latency_rises_slowly_and_falls_at_once(harness: L
     for seconds, known in ((1.0, 1.0), (2.0, 1.0625), (0.5, 0.5)):
         await harness.load(seconds, times=2, writers=1)
         assert harness.limiter._uncontended_latency == known
-
-
-async def test_a_pause_lasts_30_seconds_at_most(harness: LimiterHarness) -> None:
-    await harness.refuse(ApiError("later", code=503, retry_after=3600.0))
-    await harness.refuse(ApiError("gone", code=404))
-    assert harness.slept == [30.0]
 
 
 async def test_slots_are_granted_in_the_order_of_arrival(harness: LimiterHarness) -> None:

@@ -215,22 +215,14 @@ async def test_a_released_lease_has_no_holder_and_is_free_at_once(harness: Elect
     assert harness.spec["leaseTransitions"] == 1
 
 
-async def test_a_lease_is_released_although_the_response_to_its_last_renewal_is_unknown(
-    harness: ElectionHarness,
+@pytest.mark.parametrize(("holder", "left"), [("us", ""), ("them", "them")])
+async def test_a_lease_is_released_if_it_is_ours_also_if_the_response_to_its_last_renewal_is_unknown(
+    holder: str, left: str, harness: ElectionHarness
 ) -> None:
     elector = await harness.leader()
-    harness.hold("us")
-
+    harness.hold(holder)
     await elector.release()
-
-    assert harness.spec["holderIdentity"] == ""
-
-
-async def test_a_lease_that_is_not_ours_any_more_is_not_released(harness: ElectionHarness) -> None:
-    elector = await harness.leader()
-    harness.hold("them")
-    await elector.release()
-    assert harness.spec["holderIdentity"] == "them"
+    assert harness.spec["holderIdentity"] == left
 
 
 async def test_a_release_that_the_api_server_refuses_is_logged_and_not_repeated(

@@ -541,19 +541,19 @@ class TestSharing:
         assert harness.transport.called == ["m1", "m2"]
         assert harness.observer.shares == 2
 
-    async def test_equal_requests_after_the_ttl_are_sent_again(self, make_harness: MakeHarness) -> None:
-        harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.request_twice(harness, after=1.001)
-        assert harness.transport.called == ["m1", "m1"]
-
-    async def test_different_requests_are_not_shared(self, make_harness: MakeHarness) -> None:
-        harness = make_harness(FakeTransport(m1=9), answer_ttl=1.0)
-        await self.request_twice(harness, LARGE)
-        assert harness.transport.called == ["m1", "m1"]
-
-    async def test_a_ttl_of_zero_shares_nothing(self, make_harness: MakeHarness) -> None:
-        harness = make_harness(FakeTransport(m1=9), answer_ttl=0.0)
-        await self.request_twice(harness)
+    @pytest.mark.parametrize(
+        ("second", "after", "ttl"),
+        [
+            pytest.param(SMALL, 1.001, 1.0, id="after-the-ttl"),
+            pytest.param(LARGE, 0.0, 1.0, id="different-requests"),
+            pytest.param(SMALL, 0.0, 0.0, id="a-ttl-of-zero"),
+        ],
+    )
+    async def test_others_are_sent_again(
+        self, second: ReplicaRequirements, after: float, ttl: float, make_harness: MakeHarness
+    ) -> None:
+        harness = make_harness(FakeTransport(m1=9), answer_ttl=ttl)
+        await self.request_twice(harness, second, after=after)
         assert harness.transport.called == ["m1", "m1"]
 
     async def test_a_pending_request_is_shared(self, make_harness: MakeHarness) -> None:

@@ -73,18 +73,21 @@ def test_bindings_can_be_read_without_the_rest(server: FakeApiServer, plane: Con
         read_bindings(plane)
 
 
-def test_an_unknown_binding_names_the_nearest_of_its_namespace(
-    server: FakeApiServer, plane: ControlPlane
+@pytest.mark.parametrize(
+    ("stored", "namespace", "name", "problem"),
+    [
+        ("webb", "elsewhere", "rb/wb", r"default/wb\b.* does not exist\. Nearest: web$"),
+        ("api-deployment", "default", "rb/api", r"Nearest: api-deployment$"),
+        ("api", "shop", "rb/api", "There is one in namespace shop"),
+    ],
+    ids=["the nearest of its namespace", "that of a workload", "that of another namespace"],
+)
+def test_an_unknown_binding_names_what_was_meant(
+    stored: str, namespace: str, name: str, problem: str, server: FakeApiServer, plane: ControlPlane
 ) -> None:
-    server.put(binding("webb", namespace="elsewhere"))
-    with pytest.raises(NoSuchBindingError, match=r"default/wb\b.* does not exist\. Nearest: web$"):
-        read_live(plane, NamedBinding("rb/wb", "default"))
-
-
-def test_the_name_of_a_workload_names_its_binding(server: FakeApiServer, plane: ControlPlane) -> None:
-    server.put(binding("api-deployment"))
-    with pytest.raises(NoSuchBindingError, match=r"Nearest: api-deployment$"):
-        read_live(plane, NamedBinding("rb/api", "default"))
+    server.put(binding(stored, namespace=namespace))
+    with pytest.raises(NoSuchBindingError, match=problem):
+        read_live(plane, NamedBinding(name, "default"))
 
 
 API = NamedBinding("deployment/api", "default")
@@ -183,12 +186,6 @@ def test_the_workload_of_a_name(name: str, kind: str | None) -> None:
     found = workload_of(NamedBinding(name, "shop"))
     assert (found.kind if found else None) == kind
     assert found is None or (found.namespace, found.name) == ("shop", "api")
-
-
-def test_a_binding_of_another_namespace_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
-    server.put(binding("api", namespace="shop"))
-    with pytest.raises(NoSuchBindingError, match="There is one in namespace shop"):
-        read_live(plane, NamedBinding("rb/api", "default"))
 
 
 def test_a_refused_list_of_clusters_names_the_permission(server: FakeApiServer, plane: ControlPlane) -> None:

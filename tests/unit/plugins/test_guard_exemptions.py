@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -58,12 +59,18 @@ async def left(harness: Fleet, *names: str, **placement: Any) -> list[str]:
 NAMES = ("w0", "w1", "w2", "w3")
 
 
-@pytest.mark.parametrize("how", ["is being deleted", "is gone"])
-async def test_a_cluster_that_goes_lifts_no_budget_for_what_leaves_others(how: str) -> None:
+async def settled(add: Callable[[Fleet, str], None]) -> Fleet:
+    """Return a fleet with four bindings and a budget of one move."""
     harness = Fleet(**ONE)
     for name in NAMES:
-        harness.on_both(name)
+        add(harness, name)
     await harness.run()
+    return harness
+
+
+@pytest.mark.parametrize("how", ["is being deleted", "is gone"])
+async def test_a_cluster_that_goes_lifts_no_budget_for_what_leaves_others(how: str) -> None:
+    harness = await settled(Fleet.on_both)
     harness.unjoin("m4")
     if how == "is gone":
         harness.handlers.on_event(
@@ -78,10 +85,7 @@ async def test_a_cluster_that_goes_lifts_no_budget_for_what_leaves_others(how: s
 
 
 async def test_a_cluster_that_goes_in_the_middle_of_moves_takes_nobody_along() -> None:
-    harness = Fleet(**ONE)
-    for name in NAMES:
-        harness.on_both(name)
-    await harness.run()
+    harness = await settled(Fleet.on_both)
     assert await left(harness, *NAMES) == ["w0"]
     harness.unjoin("m4")
     await harness.run()
@@ -155,19 +159,13 @@ def test_replicas_that_are_fewer_because_a_cluster_goes_hide_no_move() -> None:
 
 @pytest.mark.parametrize("status", ["Unknown", "False"])
 async def test_a_cluster_that_is_not_ready_for_a_moment_lifts_no_budget(status: str) -> None:
-    harness = Fleet(**ONE)
-    for name in NAMES:
-        harness.on_m1(name)
-    await harness.run()
+    harness = await settled(Fleet.on_m1)
     harness.ready("m1", status)
     assert await left(harness, *NAMES, **to("m2")) == ["w0"]
 
 
 async def test_several_short_outages_are_no_long_one() -> None:
-    harness = Fleet(**ONE)
-    for name in NAMES:
-        harness.on_m1(name)
-    await harness.run()
+    harness = await settled(Fleet.on_m1)
     harness.ready("m1", "Unknown")
     assert await left(harness, *NAMES, **to("m2")) == ["w0"]
     harness.sleep(LOST_SECONDS - 1)
@@ -197,10 +195,7 @@ async def test_what_is_healthy_on_lost_clusters_only_moves_at_once_and_uses_up_n
 
 
 async def test_a_cluster_is_lost_a_minute_after_the_clock_was_set_back() -> None:
-    harness = Fleet(**ONE)
-    for name in NAMES:
-        harness.on_m1(name)
-    await harness.run()
+    harness = await settled(Fleet.on_m1)
     harness.ready("m1", "Unknown")
     harness.time_of_day -= timedelta(days=1)
     assert await left(harness, *NAMES, **to("m2")) == ["w0"]
@@ -209,10 +204,7 @@ async def test_a_cluster_is_lost_a_minute_after_the_clock_was_set_back() -> None
 
 
 async def test_a_taint_of_a_person_does_not_make_a_cluster_lost() -> None:
-    harness = Fleet(**ONE)
-    for name in NAMES:
-        harness.on_m1(name)
-    await harness.run()
+    harness = await settled(Fleet.on_m1)
     harness.ready("m1", "True", taint="maintenance")
     assert await left(harness, *NAMES, **to("m2")) == ["w0"]
 

@@ -174,13 +174,16 @@ def test_a_backoff_ends_at_the_next_full_second(harness: QueueHarness) -> None:
     assert harness.seconds_until_due() == pytest.approx(1.7)
 
 
-def test_the_backoff_counts_from_activation_and_includes_the_wait_in_the_queue(harness: QueueHarness) -> None:
+@pytest.mark.parametrize(("waited", "unschedulable", "due"), [(30.5, False, 0.5), (400, True, 20)])
+def test_the_backoff_counts_from_activation_and_an_unschedulable_key_is_due_at_the_next_flush(
+    waited: float, unschedulable: bool, due: float, harness: QueueHarness
+) -> None:
     harness.queue.add("a")
-    harness.now += 30.5
-    harness.fail("a")
-    assert harness.queue.seconds_to_next() == 0.5
+    harness.now += waited
+    harness.fail("a", unschedulable=unschedulable)
+    assert harness.queue.seconds_to_next() == due
     assert harness.pop() is None
-    harness.now += 0.5
+    harness.now += due
     assert harness.pop() == "a"
 
 
@@ -225,18 +228,6 @@ def test_an_unschedulable_key_waits_for_five_minutes_and_until_the_next_flush(ha
     harness.now += 30
     assert harness.pop() == "a"
     assert harness.queue.delayed == 0
-
-
-def test_a_key_that_is_unschedulable_after_a_long_wait_is_due_at_the_next_flush(
-    harness: QueueHarness,
-) -> None:
-    harness.queue.add("a")
-    harness.now += 400
-    harness.fail("a", unschedulable=True)
-    assert harness.queue.seconds_to_next() == 20
-    assert harness.pop() is None
-    harness.now += 20
-    assert harness.pop() == "a"
 
 
 @pytest.mark.parametrize("unschedulable", [False, True], ids=["backoff", "unschedulable"])

@@ -77,24 +77,32 @@ def test_no_remedy_removes_or_tolerates_a_taint_of_karmada_together_with_others(
     assert all("karmada.io" not in text for text in texts)
 
 
-def test_a_taint_that_somebody_set_is_tolerated_before_it_is_removed() -> None:
+@pytest.mark.parametrize(
+    ("key", "first", "second", "caution"),
+    [
+        (
+            "dedicated=gpu",
+            "tolerate",
+            "removeTaint",
+            "Somebody set the taint: m1 is then open to all workloads.",
+        ),
+        (
+            "cluster.karmada.io/unschedulable",
+            "removeTaint",
+            "tolerate",
+            "m1 is cordoned: somebody took it out of use.",
+        ),
+    ],
+)
+def test_a_taint_that_somebody_set_is_tolerated_before_it_is_removed_and_a_cordon_is_removed_first(
+    key: str, first: str, second: str, caution: str
+) -> None:
     [m1] = with_cpu(m1=9)
-    asked = binding("web").replicas(2, cpu=1).dynamic_weight()
-
-    found = ask(asked, m1.taint("dedicated=gpu:NoSchedule"), options=PLACED)
-
-    assert found.ops[:2] == [["tolerate"], ["removeTaint"]]
-    assert cautions(found)[1] == ("widens", "Somebody set the taint: m1 is then open to all workloads.")
-
-
-def test_a_cordoned_cluster_is_uncordoned_before_the_cordon_is_tolerated() -> None:
-    [m1] = with_cpu(m1=9)
-    asked = binding("web").replicas(2, cpu=1).dynamic_weight()
-
-    found = ask(asked, m1.taint("cluster.karmada.io/unschedulable:NoSchedule"), options=PLACED)
-
-    assert found.ops[:2] == [["removeTaint"], ["tolerate"]]
-    assert cautions(found)[1] == ("widens", "m1 is cordoned: somebody took it out of use.")
+    found = ask(
+        binding("web").replicas(2, cpu=1).dynamic_weight(), m1.taint(f"{key}:NoSchedule"), options=PLACED
+    )
+    assert found.ops[:2] == [[first], [second]]
+    assert cautions(found)[1] == ("widens", caution)
 
 
 @pytest.mark.parametrize(
