@@ -28,46 +28,23 @@ from tests.fake_apiserver import (
 OTHERS = "others"
 """The scheduler name of a profile without the plugin under test."""
 
-SLEEPS = """
-import time
-from karmada_scheduler.framework import SUCCESS
-
-class Sleeps:
-    name = "Sleeps"
-
-    def filter(self, context, /):
-        if context.cycle.binding.key.name.startswith("bad-"):
-            time.sleep(60)
-        return SUCCESS
-"""
-
-BLOCKS = """
-import time
-from karmada_scheduler.framework import SUCCESS
-
-class Sleeps:
-    name = "Sleeps"
-
-    async def pre_score(self, context, /):
-        if context.cycle.binding.key.name.startswith("bad-"):
-            time.sleep(60)
-        return SUCCESS
-"""
-
-BLOCKS_LATER = """
+_SLEEPS = """
 import asyncio, time
 from karmada_scheduler.framework import SUCCESS
 
 class Sleeps:
-    name = "Sleeps"
-    timeout = 30.0
+    name = "Sleeps"{more}
 
-    async def pre_score(self, context, /):
-        await asyncio.sleep(0.5)
+    {head}(self, context, /):{begin}
         if context.cycle.binding.key.name.startswith("bad-"):
             time.sleep(60)
         return SUCCESS
 """
+SLEEPS = _SLEEPS.format(head="def filter", more="", begin="")
+BLOCKS = _SLEEPS.format(head="async def pre_score", more="", begin="")
+BLOCKS_LATER = _SLEEPS.format(
+    head="async def pre_score", more="\n    timeout = 30.0", begin="\n        await asyncio.sleep(0.5)"
+)
 
 REPAIRED = """
 from karmada_scheduler.framework import SUCCESS

@@ -15,6 +15,7 @@ import yaml
 
 from tests.deploy.chart import CHART, Values, helm, objects
 from tests.e2e.workload import DUPLICATED, DYNAMIC, WORK, Workload, condition, is_settled, named, placed
+from tests.plugin_sources import BY_TYPE
 from tools.controlplane import ControlPlane, Object
 from tools.controlplane.api import ApiError
 from tools.controlplane.ours import Scheduler
@@ -317,22 +318,6 @@ def test_estimators_need_one_more_permission_that_the_chart_grants_only_for_them
     assert (found.refused == []) is given
 
 
-NEEDS_WORKLOAD = """
-from karmada_scheduler.framework import SUCCESS, Result
-
-
-class ByType:
-    name = "ByType"
-    needs_workload = True
-
-    def filter(self, context):
-        if context.workload is None:
-            return Result.error(context.workload_problem)
-        is_space = context.workload.annotations.get("type") == "space"
-        return SUCCESS if is_space else Result.unschedulable("not of type space")
-"""
-
-
 @pytest.mark.parametrize("given", [True, False], ids=["with the rule", "without the rule"])
 def test_a_plugin_that_reads_workloads_needs_permissions_that_the_chart_grants_for_named_kinds_only(
     given: bool, plane: ControlPlane, namespace: str, start_scheduler: StartScheduler, tmp_path: Path
@@ -345,7 +330,7 @@ def test_a_plugin_that_reads_workloads_needs_permissions_that_the_chart_grants_f
     }
     for document in objects(values, side="karmada", release=name):
         plane.client.apply(document)
-    (tmp_path / "by_type.py").write_text(NEEDS_WORKLOAD)
+    (tmp_path / "by_type.py").write_text(BY_TYPE)
     scheduler = start_scheduler(name, plane.kubeconfig_for(user_of(name)), f"--plugin-dir={tmp_path}")
     web = Workload(plane, namespace).create(named("sim-a1"), replicas=1, scheduler=name)
     wanted = "not of type space" if given else "workloadMetadata of the chart's side=karmada grants"

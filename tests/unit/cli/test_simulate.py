@@ -24,6 +24,7 @@ from karmada_advisor.cli.simulate import with_progress
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests import commands
+from tests.plugin_sources import BY_TYPE
 
 
 class Ran(commands.Ran):
@@ -610,22 +611,6 @@ def test_progress_is_shown_on_a_terminal_and_ends_with_an_empty_line(monkeypatch
     monkeypatch.setattr("sys.stderr", terminal)
     assert list(with_progress([WEB], total=1)) == [WEB]
     assert terminal.getvalue() == "\r\x1b[K"
-
-
-BY_TYPE = """
-from karmada_scheduler.framework import SUCCESS, Result
-
-
-class ByType:
-    name = "ByType"
-    needs_workload = True
-
-    def filter(self, context):
-        if context.workload is None:
-            return Result.error(context.workload_problem)
-        is_space = context.workload.annotations.get("type") == "space"
-        return SUCCESS if is_space else Result.unschedulable("not of type space")
-"""
 
 
 def deployments(**type_by_name: str) -> dict[str, Any]:

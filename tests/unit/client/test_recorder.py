@@ -190,23 +190,28 @@ async def test_events_that_a_full_queue_drops_are_counted(
     assert harness.results == ["dropped"]
 
 
-async def test_a_refused_event_is_dropped_and_the_next_one_posted(binding: Binding) -> None:
-    harness = RecorderHarness()
-    harness.failures = [ApiError("namespace is terminating", code=403)]
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
-    assert harness.results == ["failed", "posted"]
-
-
-async def test_an_event_without_a_response_is_sent_again(
-    binding: Binding, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("failure", "first"),
+    [
+        pytest.param(ApiError("namespace is terminating", code=403), "failed", id="refused"),
+        pytest.param(TypeError("unexpected"), "failed", id="invalid response"),
+        pytest.param(ApiError("cannot reach it"), "posted", id="no response, sent again"),
+    ],
+)
+async def test_a_failure_loses_one_event_only_and_none_if_there_was_no_response(
+    failure: Exception,
+    first: str,
+    binding: Binding,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     harness = RecorderHarness()
-    harness.failures = [ApiError("cannot reach it")]
+    harness.failures = [failure]
     harness.recorder.record(binding, NORMAL, "Reason", "message")
     await harness.post_all()
-    assert harness.results == ["posted", "posted"]
+    assert harness.results == [first, "posted"]
+    assert ("unexpected" in caplog.text) == isinstance(failure, TypeError)
 
 
 async def test_remaining_events_are_posted_after_a_cancellation(binding: Binding) -> None:
@@ -239,17 +244,6 @@ async def test_events_that_cannot_be_posted_do_not_delay_a_stop(
         harness.recorder.record(binding, NORMAL, "Reason", "message")
     assert harness.requests == []
     assert "Events were not posted before the stop" in caplog.text
-
-
-async def test_an_invalid_response_loses_one_event_only(
-    binding: Binding, caplog: pytest.LogCaptureFixture
-) -> None:
-    harness = RecorderHarness()
-    harness.failures = [TypeError("unexpected")]
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
-    assert harness.results == ["failed", "posted"]
-    assert "unexpected" in caplog.text
 
 
 async def test_a_long_message_is_stored_only_as_far_as_it_is_posted(
