@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.metadata import MetadataClient, ServedResource
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler import json_body
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import KINDS, Binding
 from karmada_scheduler.api_error import ApiError
 
 PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
@@ -292,6 +292,8 @@ class LiveReading:
                     if problem := json_body.unreadable(item):
                         name = item.get("metadata", {}).get("name", "")
                         self.found.problems.append(f"{resource.kind} {name}: {problem}")
+                        if resource.kind in KINDS:
+                            self.found.unreadable[binding_key(resource.typed(item))] = problem
                     else:
                         manifests.append(resource.typed(item))
         except ApiError as error:

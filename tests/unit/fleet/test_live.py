@@ -15,7 +15,7 @@ from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.live import read_bindings, read_live
 from karmada_advisor.fleet.named_binding import NamedBinding, NoSuchBindingError, workload_of
 from karmada_advisor.fleet.source import ControlPlane
-from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING
+from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.structs import replace
 from tests.fake_apiserver import Answer, FakeApiServer, Gate, binding, cluster, html, policy, status
 from tests.fake_apiserver.process import write_kubeconfig
@@ -285,6 +285,17 @@ def test_an_unreadable_cluster_is_a_problem_and_the_others_are_read(
     found = read_live(plane)
     assert _names(found)["clusters"] == ["m1"]
     assert any("m2" in problem for problem in found.problems)
+
+
+def test_a_binding_that_is_no_json_exists_and_cannot_be_read(
+    server: FakeApiServer, plane: ControlPlane
+) -> None:
+    broken = b'{"metadata":{"name":"web","namespace":"default","resourceVersion":"7"},"spec":{,}}'
+    server.corrupt("ResourceBinding", "web", broken)
+    found = read_live(plane, all_bindings=True)
+    assert found.unreadable == {
+        BindingKey(RESOURCE_BINDING, "default", "web"): found.problems[0].partition(": ")[2]
+    }
 
 
 @pytest.mark.parametrize(

@@ -172,6 +172,19 @@ def test_a_plan_that_expects_its_own_fleet_is_good_and_another_fleet_is_refused(
 # --- bad input ---
 
 
+@pytest.mark.parametrize("written", ["shop/web", "shop/Deployment/web", "shop/web-deployment"])
+@pytest.mark.parametrize("change", ["--scale={}=3", "--rebalance={}"])
+def test_a_change_of_a_workload_whose_binding_cannot_be_read_says_so(
+    run: Run, files: list[str], tmp_path: Path, written: str, change: str
+) -> None:
+    broken = binding("web", namespace="shop").replicas(2).manifest()
+    broken["spec"]["replicas"] = "two"
+    (tmp_path / "broken.json").write_text(json.dumps(broken))
+    ran = run(change.format(written), of=[*files[:2], "--bindings", str(tmp_path / "broken.json")])
+    assert ran.status == 2
+    assert "ResourceBinding(shop/web-deployment) cannot be read: spec.replicas: expected " in ran.err
+
+
 @pytest.mark.parametrize(
     ("flags", "error"),
     [

@@ -82,6 +82,7 @@ def as_manifests(fleet: Fleet, *, with_bindings: bool = True) -> PlanObjects:
         None
         if fleet.policies is None
         else {policy_key(each): with_defaults(each) for each in fleet.policies},
+        unreadable=fleet.unreadable,
     )
 
 

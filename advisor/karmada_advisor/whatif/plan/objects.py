@@ -74,6 +74,7 @@ class PlanObjects(Struct):
         policies: By key; None if they were not read.
         templates: By key; as far as they were read.
         metadata_only: The templates of which only the metadata were read.
+        unreadable: Why bindings cannot be read.
     """
 
     clusters: dict[str, Manifest] = field(default_factory=dict)
@@ -81,6 +82,7 @@ class PlanObjects(Struct):
     policies: dict[PolicyKey, Manifest] | None = None
     templates: dict[UnversionedTemplateKey, Manifest] = field(default_factory=dict)
     metadata_only: set[UnversionedTemplateKey] = field(default_factory=set)
+    unreadable: Mapping[BindingKey, str] = field(default_factory=dict)
 
     def copy(self) -> PlanObjects:
         """Return a copy whose objects can be replaced; the manifests are shared."""
@@ -90,6 +92,7 @@ class PlanObjects(Struct):
             copy(self.policies),
             copy(self.templates),
             copy(self.metadata_only),
+            self.unreadable,
         )
 
     def add(self, manifest: Manifest) -> None:

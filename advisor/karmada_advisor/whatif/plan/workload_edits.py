@@ -80,8 +80,14 @@ class WorkloadEdits(ChangedObjects):
         """Return the one workload that a name means, and its binding; None if it has none yet.
 
         Raises:
-            ChangeError: There is no such workload, or several.
+            ChangeError: There is no such workload, or several, or its binding cannot be read.
         """
+        parts = tuple(written.lower().split("/"))
+        for stored, problem in self.after.unreadable.items():
+            workload, _, kind = stored.name.rpartition("-")
+            spellings = (stored.name,), (workload,), (kind, workload)
+            if parts in {(*filter(None, (stored.namespace,)), *each) for each in spellings}:
+                raise ChangeError(f"{flag}: {stored.display} cannot be read: {problem}")
         found = self.workloads(written)
         if not found and not self.after.templates:
             hint = nearest_hint(written, self.workload_names())
