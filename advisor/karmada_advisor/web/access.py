@@ -34,33 +34,30 @@ from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_pyscheduler.records.log_file import LogFile
 from karmada_scheduler.config import validation
 from karmada_scheduler.records.record import timestamp
+from karmada_scheduler.structs import IdentityStruct, field
 
 _MAX_VALUE: Final = 253
 """Characters of a value of a path; names of Kubernetes are not longer."""
 
 
-class AuditLog:
-    """A log of requests; ``with`` writes it."""
+class AuditLog(IdentityStruct):
+    """A log of requests; ``with`` writes it.
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        descriptor: int | None = None,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Append to a file.
+    Attributes:
+        path: See ``LogFile``.
+        descriptor: See ``LogFile``.
+        now: Returns seconds since 1970.
+    """
 
-        Args:
-            path: See ``LogFile``.
-            descriptor: See ``LogFile``.
-            now: Returns seconds since 1970.
-        """
-        self._now = now
-        self._dropped = 0
-        self._lock = threading.Lock()
+    path: Path
+    descriptor: int | None = None
+    now: Callable[[], float] = time.time
+    _dropped: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
         self._file = LogFile(
-            path, name="audit log", descriptor=descriptor, on_lost=self._lost, on_error=lambda: None
+            self.path, "audit log", self._lost, on_error=lambda: None, descriptor=self.descriptor
         )
 
     def __enter__(self) -> Self:
@@ -73,7 +70,7 @@ class AuditLog:
     def add(self, answered: AnsweredRequest) -> None:
         """Note a request. It never waits for the file."""
         line: dict[str, Any] = {
-            "time": timestamp(self._now()),
+            "time": timestamp(self.now()),
             "address": answered.address,
             "user": answered.user,
             "method": answered.method,

@@ -9,6 +9,7 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from karmada_advisor.web.forked import Forked, LimitError
+from karmada_scheduler.structs import IdentityStruct, field
 
 T = TypeVar("T")
 
@@ -33,35 +34,26 @@ class TooLongError(Exception):
     """The answer takes more time or memory than it may; the same question has none later either."""
 
 
-class AnswerWorker:
-    """Computes answers in forks of the thread that asks; results are kept as long as the objects are the same."""
+class AnswerWorker(IdentityStruct, kw_only=True):
+    """Computes answers in forks of the thread that asks; results are kept as long as the objects are the same.
 
-    def __init__(
-        self,
-        *,
-        seconds: float = SECONDS,
-        computed: Callable[[Any], None] = lambda _: None,
-        on_ended: Callable[[str], None] = lambda _: None,
-        on_process: Callable[[], None] = lambda: None,
-    ) -> None:
-        """Start empty.
+    Attributes:
+        seconds: The time of one answer.
+        computed: Called with each result.
+        on_ended: Called with the reason for which an answer was ended: ``time``, ``memory``, or ``abandoned`` where nobody
+            waits any more.
+        on_process: Called for each process that has begun.
+        waiting: Questions that wait until they are begun.
+    """
 
-        Args:
-            seconds: The time of one answer.
-            computed: Called with each result.
-            on_ended: Called with the reason for which an answer was ended: ``time``, ``memory``, or ``abandoned`` where nobody
-                waits any more.
-            on_process: Called for each process that has begun.
-        """
-        self._seconds = seconds
-        self._computed = computed
-        self._on_ended = on_ended
-        self._on_process = on_process
-        self._slots = asyncio.Semaphore(MAX_AT_ONCE)
-        self._kept: OrderedDict[Hashable, Any] = OrderedDict()
-        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        self.waiting = 0
-        """Questions that wait until they are begun."""
+    seconds: float = SECONDS
+    computed: Callable[[Any], None] = lambda _: None
+    on_ended: Callable[[str], None] = lambda _: None
+    on_process: Callable[[], None] = lambda: None
+    waiting: int = 0
+    _slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(MAX_AT_ONCE))
+    _kept: OrderedDict[Hashable, Any] = field(default_factory=OrderedDict)
+    _turns: WeakValueDictionary[str, asyncio.Lock] = field(default_factory=WeakValueDictionary)
 
     async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
         """Return the result of a function, or the one that is kept under the same key.
@@ -97,7 +89,7 @@ class AnswerWorker:
         return found
 
     def _keep(self, key: Hashable, result: object) -> None:
-        self._computed(result)
+        self.computed(result)
         self._kept[key] = result
         while len(self._kept) > _KEPT:
             self._kept.popitem(last=False)
@@ -114,7 +106,7 @@ class AnswerWorker:
         finally:
             self.waiting -= 1
         try:
-            return await self.run(work, self._seconds)
+            return await self.run(work, self.seconds)
         except TooLongError as error:
             return error
         finally:
@@ -135,14 +127,14 @@ class AnswerWorker:
             forked = Forked(work, seconds)
         except OSError as problem:
             raise BusyError(f"no process can be started for the answer: {problem}") from problem
-        self._on_process()
+        self.on_process()
         try:
             result: T = await asyncio.to_thread(forked.result)
         except LimitError as limit:
-            self._on_ended(limit.reason)
+            self.on_ended(limit.reason)
             raise TooLongError(f"the answer takes more than {limit}") from None
         except asyncio.CancelledError:
-            self._on_ended("abandoned")
+            self.on_ended("abandoned")
             raise
         finally:
             forked.kill()

@@ -50,7 +50,7 @@ from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import IdentityStruct, field, replace
 
 _REMEDY_SECONDS: Final = 1.0
 """The time of the search for changes that place a binding, as in ``explain``."""
@@ -68,38 +68,36 @@ _AWAY_SECONDS: Final = 5.0
 """How long a running scheduler that could not be read is not asked again, because each request would wait for it."""
 
 
-class Answers:
-    """The objects of a reader, and the answers about them."""
+class Answers(IdentityStruct):
+    """The objects of a reader, and the answers about them.
 
-    def __init__(
-        self,
-        arguments: argparse.Namespace,
-        reader: Reader | Watcher,
-        rules: Rules,
-        *,
-        metrics: WebMetrics | None = None,
-        records: LeaderRecords | None = None,
-        connection: ApiConnection | None = None,
-    ) -> None:
-        """Take the flags and the rules of decisions; ``records`` finds a running scheduler that the flags do not name.
+    Raises NoAnswerError at its creation: the flags cannot be used.
 
-        ``connection`` reads Events and quotas; None if there are none.
+    Attributes:
+        arguments: The flags.
+        reader: Reads the objects.
+        rules: By which decisions are made.
+        counters: Of what is computed.
+        records: Finds a running scheduler that the flags do not name.
+        connection: Reads Events and quotas; None if there are none.
+    """
 
-        Raises:
-            NoAnswerError: The flags cannot be used.
-        """
-        self._source, self._rules, self._process_of_flags = source_of(arguments), rules, process_of(arguments)
-        self._seconds: float | None = arguments.timeout
-        self.reader: Final = reader
-        self._records = records
-        self._connection = connection
-        self._quotas = None if connection is None else QuotaReader(connection)
-        _ = rules.gates  # a mistake there is reported at the start
-        self._has_process = self._process_of_flags is not None or records is not None
-        self._decisions = 0.0, 0, Decisions(OBJECTS, ())
-        self._metrics = metrics or WebMetrics()
-        self._asking = asyncio.Lock()
-        self.background = Background(arguments.controller_manager, rules, self._session)
+    arguments: argparse.Namespace
+    reader: Reader | Watcher
+    rules: Rules
+    counters: WebMetrics = field(default_factory=WebMetrics)
+    records: LeaderRecords | None = None
+    connection: ApiConnection | None = None
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _decisions: tuple[float, int, Decisions] = (0.0, 0, Decisions(OBJECTS, ()))
+
+    def __post_init__(self) -> None:
+        self._source, self._process_of_flags = source_of(self.arguments), process_of(self.arguments)
+        self._seconds: float | None = self.arguments.timeout
+        self._quotas = None if self.connection is None else QuotaReader(self.connection)
+        _ = self.rules.gates  # a mistake there is reported at the start
+        self._has_process = self._process_of_flags is not None or self.records is not None
+        self.background = Background(self.arguments.controller_manager, self.rules, self._session)
 
     def check_rules(self) -> None:
         """Build the plugins once, so that their warnings are printed.
@@ -107,7 +105,7 @@ class Answers:
         Raises:
             NoAnswerError: They cannot be used.
         """
-        with explaining(self.state.contents.objects, self._rules, self._source.plane):
+        with explaining(self.state.contents.objects, self.rules, self._source.plane):
             pass
 
     @property
@@ -118,7 +116,7 @@ class Answers:
     @property
     def metrics(self) -> bytes:
         """What was computed, and what losses would do, in the text format of Prometheus."""
-        found, text = self.background.survival, self._metrics.text(self.reader.watch_ages)
+        found, text = self.background.survival, self.counters.text(self.reader.watch_ages)
         if found.report is None or found.made_at is None:
             return text
         at_ = found.made_at.timestamp()
@@ -127,7 +125,7 @@ class Answers:
     def computed(self, result: object) -> None:
         """Count an explanation that was computed."""
         if isinstance(result, Explanation):
-            self._metrics.explanations.inc()
+            self.counters.explanations.inc()
 
     def explain(self, state: PageState, key: BindingKey, view: ProcessView | None) -> Explanation:
         """Explain a binding."""
@@ -160,14 +158,14 @@ class Answers:
         """Provide what answers a question."""
         objects, plane = state.contents.objects, self._source.plane
         is_trusted = state.scope is None or state.scope.is_trusted
-        with _without_warnings(), explaining(objects, self._rules, plane, as_new=as_new) as using:
+        with _without_warnings(), explaining(objects, self.rules, plane, as_new=as_new) as using:
             yield using if is_trusted else replace(using, rules=using.rules.hidden)
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do."""
         question = PlanQuestion(
             source=FleetSource(plane=self._source.plane),
-            rules=self._rules,
+            rules=self.rules,
             rule_change=Rules(),
             manifests=change_objects(change.text),
             edits=plan.edits_of(plan_flags.make_parser().parse_args(change.flags)),
@@ -191,18 +189,18 @@ class Answers:
 
     async def _process(self) -> ProcessAddress:
         """Return where the running scheduler answers. Raises NoAnswerError: its leader is not known."""
-        if self._records is not None:
-            return await self._records.address()
+        if self.records is not None:
+            return await self.records.address()
         assert self._process_of_flags is not None  # nobody is asked otherwise
         return address_of(self._process_of_flags)
 
     async def history(self, state: PageState, key: BindingKey, *, with_events: bool) -> History:
         """Return what has happened to a binding."""
         manifest = state.contents.objects.manifests.get(key, {})
-        if not with_events or self._connection is None:
+        if not with_events or self.connection is None:
             return history_of(manifest, None)
         try:
-            return history_of(manifest, await read_events(self._connection, manifest))
+            return history_of(manifest, await read_events(self.connection, manifest))
         except ApiError as problem:
             return history_of(manifest, None, f"Events cannot be read: {problem}")
 

@@ -21,6 +21,7 @@ from karmada_pyscheduler.client.reviews import (
     User,
 )
 from karmada_pyscheduler.http_server.request_guard import RequestRefusal, bearer_token
+from karmada_scheduler.structs import IdentityStruct
 
 SHOWN: Final = (
     *(Permission("list", each.group, each.plural) for each in WATCHED),
@@ -31,33 +32,32 @@ SHOWN: Final = (
 """What the page shows, as permissions."""
 
 
-class Authorization:
-    """Lets requests in by their bearer token, or by that of their session."""
+class Authorization(IdentityStruct):
+    """Lets requests in by their bearer token, or by that of their session.
 
-    def __init__(
-        self, reviews: Reviews, hints: NamespaceHints, *, audience: str, sessions: Sessions | None = None
-    ) -> None:
-        """Ask ``reviews``; ``audience`` is named to those who need a token. Without ``sessions`` nobody can sign in."""
-        self._reviews = reviews
-        self._hints = hints
-        self._sessions = sessions
-        self.audience = audience
+    ``audience`` is named to those who need a token. Without ``sessions`` nobody can sign in.
+    """
+
+    reviews: Reviews
+    hints: NamespaceHints
+    audience: str
+    sessions: Sessions | None = None
 
     async def viewer(self, headers: Mapping[str, str], address: str) -> Viewer | RequestRefusal:
         """Return who sends a request from an address, or why it is not answered. A header counts before a session."""
         token = bearer_token(headers)
         is_bearer = bool(token)
         if not is_bearer:
-            session = None if self._sessions is None else self._sessions.opened(headers.get("Cookie", ""))
+            session = None if self.sessions is None else self.sessions.opened(headers.get("Cookie", ""))
             if not session:
                 return self._without_token(headers, has_ended=session is not None)
             token = session
         try:
-            user = await self._reviews.user_of(token, address if is_bearer else None)
+            user = await self.reviews.user_of(token, address if is_bearer else None)
             missing = await self._missing(user)
         except TokenRefusedError as error:
-            if self._sessions is not None and not is_bearer:
-                self._sessions.on_refused("token_refused")
+            if self.sessions is not None and not is_bearer:
+                self.sessions.on_refused("token_refused")
             return self._unauthenticated(str(error))
         except (TooManyRefusedError, ReviewUnavailableError) as error:
             return _unknown(error)
@@ -65,35 +65,35 @@ class Authorization:
             user.name,
             tuple(missing),
             partial(self._may, user),
-            partial(self._hints.of, user),
+            partial(self.hints.of, user),
             has_session=not is_bearer,
         )
 
     async def sign_in(self, token: str, address: str) -> tuple[str, ...] | RequestRefusal:
         """Return the values of ``Set-Cookie`` that begin a session with a token from an address, or why there is none."""
-        if self._sessions is None:
+        if self.sessions is None:
             return RequestRefusal(404, "nobody signs in here: the page has no --session-keys-file")
         if len(token) > LONGEST_TOKEN:
             text = f"A token of more than {LONGEST_TOKEN:,} characters does not fit into cookies: use a proxy that sends it"
             return RequestRefusal(401, text)
         try:
-            await self._reviews.user_of(token, address)
+            await self.reviews.user_of(token, address)
         except TokenRefusedError as error:
             return RequestRefusal(401, str(error))
         except (TooManyRefusedError, ReviewUnavailableError) as error:
             return _unknown(error)
-        return self._sessions.sealed(token)
+        return self.sessions.sealed(token)
 
     def _without_token(self, headers: Mapping[str, str], *, has_ended: bool) -> RequestRefusal:
         if has_ended:
             return self._unauthenticated("Your session has ended.")
-        if self._sessions is not None and headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
+        if self.sessions is not None and headers.get("Sec-Fetch-Site") in {"cross-site", "same-site"}:
             # A browser does not send the cookies with a click on another site's link. It does when the page reloads itself.
             return RequestRefusal(401, "One moment.", {"Refresh": "0"})
         return self._unauthenticated(NO_TOKEN)
 
     async def _may(self, user: User, wanted: Permission, namespace: str) -> bool:
-        return await self._reviews.is_allowed(user, wanted, namespace=namespace)
+        return await self.reviews.is_allowed(user, wanted, namespace=namespace)
 
     def _unauthenticated(self, problem: str) -> RequestRefusal:
         hint = (
@@ -103,7 +103,7 @@ class Authorization:
         return RequestRefusal(401, problem, {"WWW-Authenticate": "Bearer"}, hint=hint)
 
     async def _missing(self, user: User) -> list[Permission]:
-        allowed = await asyncio.gather(*(self._reviews.is_allowed(user, each) for each in SHOWN))
+        allowed = await asyncio.gather(*(self.reviews.is_allowed(user, each) for each in SHOWN))
         return [each for each, is_allowed in zip(SHOWN, allowed, strict=True) if not is_allowed]
 
 

@@ -27,7 +27,7 @@ from karmada_advisor.whatif.survive.model import SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion
 from karmada_advisor.whatif.survive.reports import survival_reports
 from karmada_scheduler.api.binding import BindingKey
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 log = logging.getLogger(__name__)
 
@@ -67,33 +67,25 @@ class CauseScan(Struct, frozen=True):
         return hash((*codes, self.rules, self.problems))
 
 
-class Background:
+class Background(IdentityStruct):
     """The last causes and reports, made again one after the other.
 
     Attributes:
+        controller_manager: How the fleet reacts to losses, as ``--controller-manager`` has it.
+        rules: By which decisions are made.
+        session: Provides the rules for objects.
         causes: Of the states of bindings.
         survival: The last reports about losses.
     """
 
-    def __init__(
-        self,
-        controller_manager: str,
-        rules: Rules,
-        session: Callable[[PageState], AbstractContextManager[Explaining]],
-    ) -> None:
-        """Start with nothing.
-
-        Args:
-            controller_manager: How the fleet reacts to losses, as ``--controller-manager`` has it.
-            rules: By which decisions are made.
-            session: Provides the rules for objects.
-        """
-        self._controller_manager, self._rules, self._session = controller_manager, rules, session
-        self._causes_of = 0
-        self._losses_of = 0
-        self._next_losses = 0.0
-        self.causes = CauseScan()
-        self.survival = Survival()
+    controller_manager: str
+    rules: Rules
+    session: Callable[[PageState], AbstractContextManager[Explaining]]
+    causes: CauseScan = CauseScan()
+    survival: Survival = Survival()
+    _causes_of: int = 0
+    _losses_of: int = 0
+    _next_losses: float = 0.0
 
     async def keep_fresh(self, worker: AnswerWorker, state: Callable[[], PageState | None]) -> None:
         """Compute again after changes, until cancelled.
@@ -127,7 +119,7 @@ class Background:
     def _find_causes(self, state: PageState) -> CauseScan:
         """Return the causes of states, as far as there is time; runs in a process of its own."""
         problems: list[str] = []
-        with self._session(state) as using:
+        with self.session(state) as using:
             found = state.contents.index.groups
             rows = {row.key: row for members in found.values() for row in members}
 
@@ -175,8 +167,8 @@ class Background:
 
     def _question(self) -> SurviveQuestion:
         return SurviveQuestion(
-            rules=self._rules,
-            settings=settings_of(self._controller_manager, Loss.GONE),
+            rules=self.rules,
+            settings=settings_of(self.controller_manager, Loss.GONE),
             fail_on=fail_on_of(DEFAULT_FAIL_ON),
             remedies=REMEDIES,
             seconds=_REPORT_SECONDS,

@@ -78,7 +78,7 @@ def _serve(arguments: argparse.Namespace, own: Sequence[Registration]) -> None:
     records = leader_records(arguments, connection) if connection and arguments.records else None
     of_plane = connection if source.is_control_plane else None
     reader = _reader(arguments, of_plane, rules)
-    answers = Answers(arguments, reader, rules, metrics=metrics, records=records, connection=of_plane)
+    answers = Answers(arguments, reader, rules, metrics, records=records, connection=of_plane)
     answers.check_rules()
     freeze_objects()
     worker = AnswerWorker(

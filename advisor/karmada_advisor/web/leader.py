@@ -24,6 +24,7 @@ from karmada_pyscheduler.client.paths import path_of
 from karmada_pyscheduler.records.endpoints import AUDIENCE
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.records.record import process_name
+from karmada_scheduler.structs import IdentityStruct, field
 
 KEPT_SECONDS: Final = 2.0
 """How long a leader, or that there is none, is taken for known."""
@@ -43,48 +44,35 @@ async def addresses_of(host: str, port: int) -> Sequence[str]:
     return list(dict.fromkeys(str(each[4][0]) for each in found))
 
 
-class LeaderRecords:
-    """Where the leader of a scheduler answers."""
+class LeaderRecords(IdentityStruct):
+    """Where the leader of a scheduler answers.
 
-    def __init__(
-        self,
-        connection: ApiConnection,
-        urls: Sequence[str],
-        *,
-        lease: tuple[str, str],
-        account: tuple[str, str],
-        tls: ssl.SSLContext,
-        resolve: Resolve = addresses_of,
-        read: ReadState = read_state,
-        clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], float] = time.time,
-    ) -> None:
-        """Ask nobody yet.
+    Attributes:
+        connection: To the Karmada API server, as somebody who may get the Lease and create tokens of the account.
+        urls: ``https://NAME:PORT``; behind each address of the name is a replica.
+        lease: Namespace and name.
+        account: Namespace and name of a ServiceAccount that may read records.
+        tls: The context of the connections; it checks the names of the URLs.
+        resolve: Returns the addresses of a name.
+        read: Returns the state of a replica; called in a thread of its own.
+        clock: In seconds, never running backwards.
+        now: The time of day in seconds since 1970.
+    """
 
-        Args:
-            connection: To the Karmada API server, as somebody who may get the Lease and create tokens of the account.
-            urls: ``https://NAME:PORT``; behind each address of the name is a replica.
-            lease: Namespace and name.
-            account: Namespace and name of a ServiceAccount that may read records.
-            tls: The context of the connections; it checks the names of the URLs.
-            resolve: Returns the addresses of a name.
-            read: Returns the state of a replica; called in a thread of its own.
-            clock: In seconds, never running backwards.
-            now: The time of day in seconds since 1970.
-        """
-        self._connection = connection
-        self._urls = urls
-        self._lease = lease
-        self._account = account
-        self._tls = tls
-        self._resolve = resolve
-        self._read = read
-        self._clock = clock
-        self._now = now
-        self._token, self._renew_at = "", 0.0
-        self._asking = asyncio.Lock()
-        self._found: ProcessAddress | NoAnswerError | None = None
-        self._until = 0.0
+    connection: ApiConnection
+    urls: Sequence[str]
+    lease: tuple[str, str]
+    account: tuple[str, str]
+    tls: ssl.SSLContext
+    resolve: Resolve = addresses_of
+    read: ReadState = read_state
+    clock: Callable[[], float] = time.monotonic
+    now: Callable[[], float] = time.time
+    _token: str = ""
+    _renew_at: float = 0.0
+    _asking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _found: ProcessAddress | NoAnswerError | None = None
+    _until: float = 0.0
 
     async def address(self) -> ProcessAddress:
         """Return where the leader answers.
@@ -93,12 +81,12 @@ class LeaderRecords:
             NoAnswerError: No replica leads, or that is not known.
         """
         async with self._asking:
-            if self._found is None or self._clock() >= self._until:
+            if self._found is None or self.clock() >= self._until:
                 try:
                     self._found = await self._find()
                 except NoAnswerError as problem:
                     self._found = problem
-                self._until = self._clock() + KEPT_SECONDS
+                self._until = self.clock() + KEPT_SECONDS
             if isinstance(self._found, NoAnswerError):
                 raise NoAnswerError(str(self._found))
             return self._found
@@ -111,7 +99,7 @@ class LeaderRecords:
             raise NoAnswerError(f"the scheduler's leader is not known: {problem}") from problem
         if not replicas:
             raise NoAnswerError(
-                f"the scheduler's leader is not known: no replica behind {', '.join(self._urls)}"
+                f"the scheduler's leader is not known: no replica behind {', '.join(self.urls)}"
             )
         said = []
         for answer in asyncio.as_completed([asyncio.to_thread(self._asked, each) for each in replicas]):
@@ -128,33 +116,33 @@ class LeaderRecords:
     def _asked(self, replica: ProcessAddress) -> tuple[ProcessAddress, ProcessState]:
         """Return a replica with its state, or with why that is not known."""
         try:
-            return replica, self._read(replica)
+            return replica, self.read(replica)
         except NoAnswerError as problem:
             return replica, ProcessState(problem=str(problem))
 
     async def _holder(self) -> str:
         """Return the identity in the Lease, which begins with the name of a process. Raises ApiError."""
-        namespace, name = self._lease
+        namespace, name = self.lease
         path = path_of("coordination.k8s.io/v1", "leases", name, namespace=namespace)
-        found = await self._connection.request("GET", path, timeout=_SECONDS)
+        found = await self.connection.request("GET", path, timeout=_SECONDS)
         return str(value_at(found, "spec", "holderIdentity") or "")
 
     async def _replicas(self, token: str) -> list[ProcessAddress]:
         """Return the addresses of all replicas. Raises OSError."""
         found = []
-        for url in self._urls:
+        for url in self.urls:
             parts = urlsplit(url)
-            addresses = await self._resolve(parts.hostname or "", parts.port or 443)
-            found += [ProcessAddress(url, ip=each, token=token, tls=self._tls) for each in addresses]
+            addresses = await self.resolve(parts.hostname or "", parts.port or 443)
+            found += [ProcessAddress(url, ip=each, token=token, tls=self.tls) for each in addresses]
         return found
 
     async def _fresh_token(self) -> str:
         """Return a token of the account for records. Raises ApiError."""
-        if self._now() < self._renew_at:
+        if self.now() < self._renew_at:
             return self._token
-        namespace, name = self._account
-        began = self._now()
-        found = await self._connection.request(
+        namespace, name = self.account
+        began = self.now()
+        found = await self.connection.request(
             "POST",
             path_of("v1", "serviceaccounts", name, namespace=namespace, subresource="token"),
             body={

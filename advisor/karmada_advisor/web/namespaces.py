@@ -16,6 +16,7 @@ from typing import Any, Final
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT, User
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.structs import IdentityStruct, field
 
 log = logging.getLogger(__name__)
 
@@ -27,31 +28,32 @@ _SECONDS: Final = 10.0
 Pages = Callable[[], AsyncGenerator[tuple[Sequence[Mapping[str, Any]], str], None]]
 
 
-class NamespaceHints:
-    """The namespaces of RoleBindings by subject, listed when somebody asks and what is known is old."""
+class NamespaceHints(IdentityStruct):
+    """The namespaces of RoleBindings by subject, listed when somebody asks and what is known is old.
 
-    def __init__(self, pages: Pages, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """List with ``pages``, which yields the items of each page and may raise ApiError; ``clock`` returns seconds."""
-        self._pages = pages
-        self._clock = clock
-        self._known: Mapping[str, set[str]] = {}
-        self._until = 0.0
-        self._listing = asyncio.Lock()
-        self._is_refused = False
+    ``pages`` yields the items of each page and may raise ApiError; ``clock`` returns seconds.
+    """
+
+    pages: Pages
+    clock: Callable[[], float] = time.monotonic
+    _known: Mapping[str, set[str]] = field(default_factory=dict)
+    _until: float = 0.0
+    _listing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _is_refused: bool = False
 
     async def of(self, user: User) -> set[str]:
         """Return the namespaces with a RoleBinding that names somebody; without the right to list them, none."""
         async with self._listing:
-            if self._clock() >= self._until:
+            if self.clock() >= self._until:
                 await self._list()
-                self._until = self._clock() + _KEPT_SECONDS
+                self._until = self.clock() + _KEPT_SECONDS
         subjects = (_key("User", user.name), *(_key("Group", each) for each in user.groups))
         return set().union(*(self._known.get(each, ()) for each in subjects))
 
     async def _list(self) -> None:
         found: dict[str, set[str]] = {}
         try:
-            async with asyncio.timeout(_SECONDS), aclosing(self._pages()) as pages:
+            async with asyncio.timeout(_SECONDS), aclosing(self.pages()) as pages:
                 async for items, _ in pages:
                     for item in items:
                         _add(item, found)

@@ -17,7 +17,7 @@ from karmada_pyscheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
 from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 MOST_ROWS: Final = 50
 _MOST_QUOTAS: Final = 20
@@ -65,23 +65,24 @@ class NamespaceQuotas(Struct, frozen=True):
     problem: str = ""
 
 
-class QuotaReader:
-    """Reads quotas on demand, and keeps them for a moment. Whatever fails is reported in them, and raises nothing."""
+class QuotaReader(IdentityStruct):
+    """Reads quotas on demand, and keeps them for a moment. Whatever fails is reported in them, and raises nothing.
 
-    def __init__(self, connection: ApiConnection, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Read over a connection; ``clock`` returns seconds."""
-        self._connection = connection
-        self._clock = clock
-        self._kept: OrderedDict[str, tuple[float, asyncio.Task[NamespaceQuotas]]] = OrderedDict()
+    ``clock`` returns seconds.
+    """
+
+    connection: ApiConnection
+    clock: Callable[[], float] = time.monotonic
+    _kept: OrderedDict[str, tuple[float, asyncio.Task[NamespaceQuotas]]] = field(default_factory=OrderedDict)
 
     async def of(self, namespace: str) -> NamespaceQuotas:
         """Return the quotas of a namespace; who asks meanwhile waits for the same ones."""
         if not _NAMESPACE.fullmatch(namespace):
             return NamespaceQuotas()
         until, reading = self._kept.get(namespace, (0.0, None))
-        if reading is None or self._clock() >= until:
+        if reading is None or self.clock() >= until:
             reading = asyncio.create_task(self._read(namespace), name="quotas")
-            self._kept[namespace] = (self._clock() + _KEPT_SECONDS, reading)
+            self._kept[namespace] = (self.clock() + _KEPT_SECONDS, reading)
             self._kept.move_to_end(namespace)
             while len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
@@ -92,9 +93,7 @@ class QuotaReader:
         try:
             path = path_of(resource.api_version, resource.plural, namespace=namespace)
             async with asyncio.timeout(_SECONDS):
-                found = await self._connection.request(
-                    "GET", f"{path}?limit={_MOST_QUOTAS}", timeout=_SECONDS
-                )
+                found = await self.connection.request("GET", f"{path}?limit={_MOST_QUOTAS}", timeout=_SECONDS)
             return quotas_of(namespace, found)
         except TimeoutError:
             return NamespaceQuotas(problem=f"no quotas within {_SECONDS:g} s")

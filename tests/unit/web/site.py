@@ -43,7 +43,7 @@ class Inline(AnswerWorker):
 
     async def answer(self, key: Hashable, work: Callable[[], T], *, requester: str = "") -> T:
         found: T = pickle.loads(pickle.dumps(work()))
-        self._computed(found)
+        self.computed(found)
         return found
 
     async def run(self, work: Callable[[], T], seconds: float) -> T:

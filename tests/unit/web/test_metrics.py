@@ -99,7 +99,7 @@ async def test_sessions_that_are_refused_are_counted_by_reason(tmp_path: Path) -
     page = Counted(tmp_path)
     async with page.site as site:
         signed_in = (await site.get("/sign-in", "POST", form={"token": "good"})).cookies
-        of_another = page.authorization._sessions
+        of_another = page.authorization.sessions
         assert of_another is not None
         deleted = of_another.sealed("bad")
         assert [await page.look(each) for each in (signed_in, deleted)] == [200, 401]

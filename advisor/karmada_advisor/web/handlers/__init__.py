@@ -18,75 +18,64 @@ from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.sessions import ended
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, RequestRefusal
+from karmada_scheduler.structs import IdentityStruct
 
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 _ICON: Final = "/favicon.ico"
 
 
-class Handlers:
-    """All paths."""
+class Handlers(IdentityStruct):
+    """All paths.
 
-    def __init__(
-        self,
-        answers: Answers,
-        worker: AnswerWorker,
-        pages: Pages,
-        *,
-        is_open: bool = True,
-        has_probes: bool = True,
-        has_metrics: bool = True,
-        sessions: Authorization | None = None,
-        reveal: Reveal = Reveal.OWN,
-    ) -> None:
-        """Answer requests from ``answers``.
+    Attributes:
+        answers: The answers.
+        worker: Computes answers that need decisions.
+        pages: Renders the pages.
+        is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
+        has_probes: Whether probes are answered here, not on another address.
+        has_metrics: Whether metrics are answered here; without ``is_open`` they never are.
+        sessions: With whom people sign in; None where they cannot.
+        reveal: What answers to viewers who may not see everything are computed from.
+    """
 
-        Args:
-            answers: The answers.
-            worker: Computes answers that need decisions.
-            pages: Renders the pages.
-            is_open: Whether everybody who sends a request may see everything, and why the page is not ready.
-            has_probes: Whether probes are answered here, not on another address.
-            has_metrics: Whether metrics are answered here; without ``is_open`` they never are.
-            sessions: With whom people sign in; None where they cannot.
-            reveal: What answers to viewers who may not see everything are computed from.
-        """
-        self._is_open = is_open
-        self._has_probes = has_probes
-        self._has_metrics = has_metrics and is_open
-        audience = "" if sessions is None else sessions.audience
-        responder = Responder(answers, worker, pages, is_open=is_open, audience=audience, reveal=reveal)
-        self._sessions = None if sessions is None else SessionHandlers(responder, sessions)
-        self._answers = answers
-        self._pages = pages
+    answers: Answers
+    worker: AnswerWorker
+    pages: Pages
+    is_open: bool = True
+    has_probes: bool = True
+    has_metrics: bool = True
+    sessions: Authorization | None = None
+    reveal: Reveal = Reveal.OWN
+
+    def __post_init__(self) -> None:
+        audience = "" if self.sessions is None else self.sessions.audience
+        responder = Responder(self.answers, self.worker, self.pages, self.is_open, audience, self.reveal)
+        self._sessions = None if self.sessions is None else SessionHandlers(responder, self.sessions)
         self._changes = WhatIfHandlers(responder)
-        self._parts = (
-            FleetHandlers(responder),
-            BindingHandlers(responder),
-            DecisionHandlers(responder),
-            self._changes,
-        )
+        parts = FleetHandlers(responder), BindingHandlers(responder), DecisionHandlers(responder)
+        self._parts = (*parts, self._changes)
         self.problem_page = responder.problem_page
 
     def routes(self) -> Routes:
         """Return the handlers by path."""
         routes: Routes = {}
-        if self._has_probes:
+        if self.has_probes:
             routes |= {"/healthz": _healthy, "/readyz": self._ready}
-        if self._has_metrics:
+        if self.has_metrics and self.is_open:
             routes["/metrics"] = self._metrics
         for part in self._parts:
             routes |= part.routes()
         if self._sessions is not None:
             routes |= self._sessions.routes()
-        for file, (content, type_) in self._pages.static.items():
-            routes[f"{self._pages.static_path}/{file}"] = partial(_static, content, type_)
-        icon, type_ = self._pages.static["icon.svg"]
+        for file, (content, type_) in self.pages.static.items():
+            routes[f"{self.pages.static_path}/{file}"] = partial(_static, content, type_)
+        icon, type_ = self.pages.static["icon.svg"]
         routes[_ICON] = partial(_static, icon, type_)
         return routes
 
     def is_silent(self, route: str) -> bool:
         """Return whether a path tells nothing about a control plane, so that the audit log leaves it out."""
-        return route in PROBES or route == _ICON or route.startswith(f"{self._pages.static_path}/")
+        return route in PROBES or route == _ICON or route.startswith(f"{self.pages.static_path}/")
 
     def posts(self) -> Routes:
         """Return the handlers of questions that are too long for an address, by path."""
@@ -99,15 +88,15 @@ class Handlers:
 
     def not_ready(self) -> str | None:
         """Return why the page is not ready, as far as everybody may know; None if it is."""
-        failure = self._answers.reader.progress or self._answers.state.failure
-        return (failure if self._is_open else "not ready") if failure else None
+        failure = self.answers.reader.progress or self.answers.state.failure
+        return (failure if self.is_open else "not ready") if failure else None
 
     async def _ready(self, _: HttpRequest) -> Document:
         problem = self.not_ready()
         return Document((problem or "ok").encode(), 503 if problem else 200, "text/plain")
 
     async def _metrics(self, _: HttpRequest) -> Document:
-        return Document(self._answers.metrics, content_type=CONTENT_TYPE)
+        return Document(self.answers.metrics, content_type=CONTENT_TYPE)
 
 
 async def _healthy(_: HttpRequest) -> Document:
@@ -120,13 +109,11 @@ async def _static(content: bytes, type_: str, _: HttpRequest) -> Document:
     )
 
 
-class SessionHandlers:
+class SessionHandlers(IdentityStruct):
     """The handlers of sessions. They are open to everybody, and read nothing of a control plane."""
 
-    def __init__(self, responder: Responder, authorization: Authorization) -> None:
-        """Let people in by ``authorization``."""
-        self._responder = responder
-        self._authorization = authorization
+    responder: Responder
+    authorization: Authorization
 
     def routes(self) -> Routes:
         """Return the handler of the page."""
@@ -141,7 +128,7 @@ class SessionHandlers:
 
     async def _sign_in(self, request: HttpRequest) -> Document:
         target = local_path(request.form.get("to", "/"))
-        found = await self._authorization.sign_in(request.form.get("token", "").strip(), request.requester)
+        found = await self.authorization.sign_in(request.form.get("token", "").strip(), request.requester)
         if isinstance(found, RequestRefusal):
             return self._shown(found.text, target, found.status)
         return Document(b"", 303, "text/plain", {"Location": target}, found)
@@ -151,7 +138,7 @@ class SessionHandlers:
         return Document(b"", 303, "text/plain", headers, ended())
 
     def _shown(self, problem: str, target: str, status: int) -> Document:
-        return Document(self._responder.sign_in_page(problem, target), status, "text/html")
+        return Document(self.responder.sign_in_page(problem, target), status, "text/html")
 
 
 def local_path(text: str) -> str:

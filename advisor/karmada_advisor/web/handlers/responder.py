@@ -27,7 +27,7 @@ from karmada_pyscheduler.http_server.request_guard import (
     HttpResponse,
     RequestRefusal,
 )
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import IdentityStruct, Struct, field, replace
 
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
@@ -40,41 +40,29 @@ Data = Callable[[HttpRequest], Awaitable[Mapping[str, Any]]]
 T = TypeVar("T")
 
 
-class Responder:
-    """What handlers have in common."""
+class Responder(IdentityStruct):
+    """What handlers have in common.
 
-    def __init__(
-        self,
-        answers: Answers,
-        worker: AnswerWorker,
-        pages: Pages,
-        *,
-        is_open: bool,
-        audience: str = "",
-        reveal: Reveal = Reveal.OWN,
-    ) -> None:
-        """Answer requests.
+    Attributes:
+        answers: The answers.
+        worker: Computes answers that need decisions.
+        pages: Renders the pages.
+        is_open: Whether everybody who sends a request may see everything.
+        audience: Of tokens with which people sign in; "" without sessions.
+        reveal: What answers to viewers are computed from.
+    """
 
-        Args:
-            answers: The answers.
-            worker: Computes answers that need decisions.
-            pages: Renders the pages.
-            is_open: Whether everybody who sends a request may see everything.
-            audience: Of tokens with which people sign in; "" without sessions.
-            reveal: What answers to viewers are computed from.
-        """
-        self._reveal = reveal
-        self._scoped = ScopedFleets()
-        self._audience = audience
-        self.has_sessions = bool(audience)
-        self._anonymous = EVERYBODY if is_open else NOBODY
-        self.answers = answers
-        self.worker = worker
-        self.pages = pages
+    answers: Answers
+    worker: AnswerWorker
+    pages: Pages
+    is_open: bool
+    audience: str = ""
+    reveal: Reveal = Reveal.OWN
+    _scoped: ScopedFleets = field(default_factory=ScopedFleets)
 
     def viewer(self, request: HttpRequest) -> Viewer:
         """Return who sends a request."""
-        return request.viewer if isinstance(request.viewer, Viewer) else self._anonymous
+        return request.viewer if isinstance(request.viewer, Viewer) else EVERYBODY if self.is_open else NOBODY
 
     async def state(self, request: HttpRequest, namespace: str | None = None) -> PageState:
         """Return the objects from which an answer is computed: what the viewer may read.
@@ -91,7 +79,7 @@ class Responder:
             return whole
         if namespace is not None:
             await viewer.check_namespace(namespace)
-        scope = await viewer.scope(self._reveal, namespace or "", whole.contents.index.namespaces)
+        scope = await viewer.scope(self.reveal, namespace or "", whole.contents.index.namespaces)
         return await self._scoped.state(whole, scope)
 
     async def with_clusters(self, request: HttpRequest) -> PageState:
@@ -188,14 +176,14 @@ class Responder:
 
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
-        if refused.status == 401 and self.has_sessions and "Refresh" not in refused.headers:
+        if refused.status == 401 and self.audience and "Refresh" not in refused.headers:
             return self.sign_in_page("" if refused.text == NO_TOKEN else refused.text, target)
         values = {"status": refused.status, "text": refused.whole_text}
         return self.pages.render("problem.html", self._common(HttpRequest()) | values)
 
     def sign_in_page(self, problem: str, target: str) -> bytes:
         """Return the page on which people sign in; nothing that was typed is in it."""
-        values = {"problem": problem, "target": target, "audience": self._audience}
+        values = {"problem": problem, "target": target, "audience": self.audience}
         return self.pages.render("sign_in.html", self._common(HttpRequest()) | values)
 
     def stamp(self, state: PageState, namespace: str = "") -> str:
@@ -242,7 +230,7 @@ class Responder:
             ]
         return {
             "sees_all": viewer.sees_all,
-            "sees_clusters": self._reveal is Reveal.FLEET or LIST_CLUSTERS not in viewer.missing,
+            "sees_clusters": self.reveal is Reveal.FLEET or LIST_CLUSTERS not in viewer.missing,
             "home": viewer.home,
             "user": viewer.name,
             "has_session": viewer.has_session,
