@@ -111,14 +111,7 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         more = _by_rules(rules, plane, using) if arguments.allow else None
         bounds, key = search_bounds(arguments.timeout, arguments.max_runs), objects.find().key
         if several:
-            from karmada_advisor.whynot.clusters import answer_clusters
-
-            def ask_one(name: str, seconds: float) -> WhyNot:
-                return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
-
-            causes, stored = _causes_by_cluster(using, key, several)
-            answers = answer_clusters(cluster, causes, stored, ask_one, bounds.seconds)
-            return _about_clusters(answers, objects)
+            return _about_clusters(ask_clusters(using, key, cluster, several, bounds, more=more), objects)
         return _about_binding(ask(using, key, _question(arguments), bounds, more), objects)
 
 
@@ -204,6 +197,29 @@ def ask(
         more=lambda root: () if more is None or inputs.not_known else more(edited, question, root),
     )
     return replace(found, notes=(*found.notes, *_of_quotas(found, inputs)))
+
+
+def ask_clusters(
+    using: Explaining,
+    key: BindingKey,
+    where: str,
+    clusters: Sequence[str],
+    bounds: SearchBounds,
+    *,
+    more: MoreRemedies | None = None,
+) -> WhyNotClusters:
+    """Return the answer about one binding and the clusters that ``where`` names, of which there is one at least.
+
+    Raises:
+        NoAnswerError: The decision reads other bindings, which may not be listed.
+    """
+    from karmada_advisor.whynot.clusters import answer_clusters
+
+    def ask_one(name: str, seconds: float) -> WhyNot:
+        return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
+
+    causes, stored = _causes_by_cluster(using, key, clusters)
+    return answer_clusters(where, causes, stored, ask_one, bounds.seconds)
 
 
 def _causes_by_cluster(

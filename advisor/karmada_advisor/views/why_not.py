@@ -219,12 +219,17 @@ def why_not_cluster_text(found: WhyNotCluster, style: Style) -> str:
     return text(sections, style)
 
 
-def why_not_clusters_text(found: WhyNotClusters, style: Style) -> str:
-    """Return why several clusters have no replicas, for people: a line per cause, and what the best of them needs."""
-    answer, have = found.answer, "has" if len(found.present) == 1 else "have"
+def clusters_line(found: WhyNotClusters, style: Style) -> str:
+    """Return how many of several clusters have replicas, or get some, in one sentence."""
+    have = "has" if len(found.present) == 1 else "have"
     head = f"{len(found.present)} of {counted(len(found.clusters), 'cluster')} with {found.where} {have} replicas"
     soon = f"; at the next decision {style.fold(found.at_once, limit=_CLUSTERS)}" if found.at_once else ""
-    lines: list[TextBlock] = [f"{head} of {answer.binding}{soon}"]
+    return f"{head} of {found.answer.binding}{soon}"
+
+
+def why_not_clusters_text(found: WhyNotClusters, style: Style) -> str:
+    """Return why several clusters have no replicas, for people: a line per cause, and what the best of them needs."""
+    answer, lines = found.answer, list[TextBlock]([clusters_line(found, style)])
     for group in found.groups:
         others = f" (likewise {style.fold(group.names[1:], limit=_NAMES)})" if group.count > 1 else ""
         lines.append(Line(f"{group.count:>4}  {group.code}: {group.text}{others}", hang=6))

@@ -7,7 +7,7 @@ import asyncio
 import io
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from typing import Final
 
@@ -16,7 +16,7 @@ from karmada_advisor.cli.flags import plan as plan_flags
 from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.questions import process_of, source_of
 from karmada_advisor.cli.survive_metrics import survival_metrics
-from karmada_advisor.cli.whynot import ask, ask_cluster, search_bounds
+from karmada_advisor.cli.whynot import ask, ask_cluster, ask_clusters, search_bounds
 from karmada_advisor.explain.explain import explain, explain_stored
 from karmada_advisor.explain.explaining import Explaining, explaining
 from karmada_advisor.explain.model import Explanation, Provenance, Tense
@@ -44,6 +44,7 @@ from karmada_advisor.whatif.plan.answer import plan_of_fleet
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whynot.answer import WhyNotQuestion
+from karmada_advisor.whynot.clusters import WhyNotClusters
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.remedies import with_remedies
 from karmada_advisor.whynot.reverse import WhyNotCluster
@@ -142,11 +143,22 @@ class Answers(IdentityStruct):
             found = explain(inputs, source=state.source)
             return with_remedies(found, inputs, using, self._seconds or _REMEDY_SECONDS)
 
-    def why_not(self, state: PageState, key: BindingKey, question: WhyNotQuestion, *, as_new: bool) -> WhyNot:
-        """Answer a question about a binding."""
+    def why_not(
+        self,
+        state: PageState,
+        key: BindingKey,
+        question: WhyNotQuestion,
+        *,
+        as_new: bool,
+        several: Sequence[str] = (),
+    ) -> WhyNot | WhyNotClusters:
+        """Answer a question about a binding, and a cluster or several ones that have what the question names."""
         _binding_of(state, key)  # or say why there is no answer
+        bounds = search_bounds(self._seconds)
         with self._session(state, as_new=as_new) as using:
-            return ask(using, key, question, search_bounds(self._seconds))
+            if several:
+                return ask_clusters(using, key, question.cluster, several, bounds)
+            return ask(using, key, question, bounds)
 
     def why_not_cluster(self, state: PageState, cluster: str) -> WhyNotCluster:
         """Return which bindings a cluster does not have."""

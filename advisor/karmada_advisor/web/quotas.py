@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, Final
 
@@ -57,12 +57,14 @@ class NamespaceQuotas(Struct, frozen=True):
     Attributes:
         rows: By quota and resource.
         has_more: Whether there are more than are read.
+        manifests: The quotas as they were read; None if not all of them were.
         problem: Why they are not known; "" without a problem. It may name anything.
     """
 
     rows: tuple[QuotaRow, ...] = ()
     has_more: bool = False
     problem: str = ""
+    manifests: Sequence[Mapping[str, Any]] | None = None
 
 
 class QuotaReader(IdentityStruct):
@@ -112,8 +114,10 @@ def quotas_of(namespace: str, listed: Mapping[str, Any]) -> NamespaceQuotas:
         each for each in mappings(listed.get("items")) if value_at(each, "metadata", "namespace") == namespace
     ]
     rows = sorted((row for each in own for row in _rows(each)), key=lambda row: (row.quota, row.resource))
-    has_more = bool(value_at(listed, "metadata", "continue")) or len(rows) > MOST_ROWS
-    return NamespaceQuotas(tuple(rows[:MOST_ROWS]), has_more)
+    are_all = not value_at(listed, "metadata", "continue")
+    manifests = [FEDERATED_RESOURCE_QUOTAS.typed(each) for each in own] if are_all else None
+    has_more = not are_all or len(rows) > MOST_ROWS
+    return NamespaceQuotas(tuple(rows[:MOST_ROWS]), has_more, manifests=manifests)
 
 
 def _rows(manifest: Mapping[str, Any]) -> Iterator[QuotaRow]:

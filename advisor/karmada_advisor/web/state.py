@@ -17,12 +17,16 @@ from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.scope import Scope
+from karmada_advisor.whynot.clusters import values_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.structs import Struct, field
 
 _NO_FACTS: Final = Facts()
+_FIELDS: Final = frozenset({"region", "zone", "provider"})
+_PLACES: Final = 300
+"""Of them, what a box completes."""
 
 
 class Share(Struct, frozen=True):
@@ -147,6 +151,12 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         return {each.name: each for each in self.objects.clusters}
 
     @cached_property
+    def places(self) -> Sequence[str]:
+        """What clusters have in common, as ``region=VALUE``: regions, zones and providers, then labels; some of them."""
+        found = sorted(values_of(self.objects.clusters))
+        return sorted(found, key=lambda each: each.partition("=")[0] not in _FIELDS)[:_PLACES]
+
+    @cached_property
     def index(self) -> BindingIndex:
         """The bindings in lists, counted."""
         if self.watched is not None:
@@ -181,6 +191,11 @@ class PageState(Struct, frozen=True, eq=False):
     problems: Sequence[str] = ()
     failure: str = ""
     scope: Scope | None = None
+
+    @property
+    def quotas(self) -> str:
+        """The quotas that were read, as a text that two states with the same ones have."""
+        return repr(self.contents.objects.quotas)
 
     @property
     def has_clusters(self) -> bool:

@@ -16,9 +16,10 @@ from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import replace
+from karmada_scheduler.testing import binding
 from tests.unit.web.site import Site
 from tests.unit.web.test_authorization import PEER, Plane, authorization_by
-from tests.unit.web.test_viewer import CANARY, DEVELOPER, bindings, clusters, with_permission
+from tests.unit.web.test_viewer import CANARY, DEVELOPER, OF_CLUSTERS, bindings, clusters, with_permission
 
 Object = dict[str, Any]
 
@@ -243,7 +244,7 @@ def test_shares_are_exact_and_bounded_and_long_lists_say_that_there_is_more() ->
     many = {f"example.org/{number:02}": "1" for number in range(MOST_ROWS + 1)}
     assert quotas_of("shop", {"items": [quota("q", many, {})]}).has_more
     assert quotas_of("shop", {"metadata": {"continue": "x"}, "items": []}).has_more
-    assert quotas_of("shop", {"items": ["no quota", {}, 7]}) == NamespaceQuotas()
+    assert quotas_of("shop", {"items": ["no quota", {}, 7]}) == NamespaceQuotas(manifests=[])
 
 
 async def test_a_quota_that_is_none_is_a_problem_and_no_error() -> None:
@@ -259,3 +260,24 @@ async def test_the_right_to_list_quotas_is_asked_for_in_the_namespace() -> None:
     assert [await viewer.sees_quotas(each) for each in ("shop", "pay")] == [True, False]
     asked = {"verb": "list", "group": "policy.karmada.io", "resource": "federatedresourcequotas"}
     assert plane.asked[-2:] == [{**asked, "namespace": each} for each in ("shop", "pay")]
+
+
+@pytest.mark.parametrize("may_list", [True, False])
+async def test_answers_count_the_quotas_that_their_reader_may_list(tmp_path: Path, may_list: bool) -> None:
+    new = (
+        binding("new", namespace="shop").replicas(2, cpu="1").affinity(clusterNames=["eu-1"]).dynamic_weight()
+    )
+    own, plane = [*bindings(), new], Quotas([quota("team", {"cpu": 3}, {"cpu": "2"})])
+    viewer = with_permission(OF_CLUSTERS, LIST_QUOTAS) if may_list else OF_CLUSTERS
+    async with Site(tmp_path, clusters=clusters(), bindings=own, viewer=viewer, connection=plane) as shown:
+        explained = (await shown.get("/v1/explain/shop/new-deployment")).fields
+        why_not = (await shown.get("/v1/why-not/shop/new-deployment?cluster=eu-1")).fields
+        planned = (await shown.get("/v1/plan?scale=shop/web=9")).fields
+
+    is_refused = [each["code"] for each in explained["causes"]][:1] == ["QuotaLimits"]
+    has_quota = any(edit["side"] == "quota" for each in why_not["remedies"] for edit in each["edits"])
+    is_held = [each["effect"] for each in planned["bindings"] if each["name"] == "web-deployment"] == ["held"]
+    assert (is_refused, has_quota, is_held) == (may_list, may_list, may_list)
+    answers = [*explained["notes"], *why_not["notes"], *planned["notes"]]
+    assert sum("not known" in each and "quota" in each.lower() for each in answers) == (0 if may_list else 3)
+    assert bool(plane.paths) == may_list

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain.model import Explanation
+from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.model import API_VERSION, StateName
 from karmada_advisor.views.explanation_tables import first_rows
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web import charts
-from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.handlers.responder import (
     COMPLETED_NAMES,
     HandlerGroup,
@@ -24,16 +24,15 @@ from karmada_advisor.web.history import History
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_advisor.web.pages import path_of, query
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
-from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.request_query import RequestRefusedError, filter_of, number_of, page_of
 from karmada_advisor.web.state import BindingRow, PageState
-from karmada_advisor.web.viewer import LIST_QUOTAS, Viewer
+from karmada_advisor.web.viewer import LIST_QUOTAS
 from karmada_advisor.whynot.answer import WhyNotQuestion
+from karmada_advisor.whynot.clusters import WhyNotClusters, clusters_with
 from karmada_advisor.whynot.model import WhyNot
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 
-_UNREAD: Final = NamespaceQuotas(problem="quotas cannot be read at the moment")
 _NEAREST_OF: Final = 2_000
 """Names among which the nearest one is looked for; among more it would take seconds."""
 
@@ -84,7 +83,7 @@ class BindingHandlers(HandlerGroup):
             "states": [each.value for each in StateName],
             "counts": counts,
             "home": "namespace" in request.path,
-            "quotas": await readable_quotas(self._answers, viewer, wanted.namespace),
+            "quotas": await self._responder.readable_quotas(viewer, wanted.namespace),
         }
         data = f"/v1/bindings{query({**request.query, 'namespace': wanted.namespace})}".rstrip("?")
         return self._responder.rendered("bindings.html", request, state, values, data=data)
@@ -107,12 +106,13 @@ class BindingHandlers(HandlerGroup):
     async def _quotas_data(self, request: HttpRequest) -> Mapping[str, Any]:
         viewer, namespace = self._responder.viewer(request), request.path["namespace"]
         await viewer.check_namespace(namespace)
-        found = await readable_quotas(self._answers, viewer, namespace)
+        found = await self._responder.readable_quotas(viewer, namespace)
         if found is None:
             raise RequestRefusedError(
                 403, f"{viewer.name} may not {LIST_QUOTAS} in the namespace {namespace}"
             )
         fields = fields_of(found)
+        fields.pop("manifests", None)
         return {"apiVersion": API_VERSION, "kind": "QuotaList", "items": fields.pop("rows"), **fields}
 
     async def _state_and_key(self, request: HttpRequest) -> tuple[PageState, BindingKey]:
@@ -128,10 +128,11 @@ class BindingHandlers(HandlerGroup):
     async def _explained(self, request: HttpRequest) -> tuple[Explanation, PageState]:
         """Return why a binding is where it is, and what was read for that."""
         state, key = await self._state_and_key(request)
+        state = await self._responder.with_quotas(request, state, [key.namespace])
         is_recorded = state.scope is None or state.scope.is_trusted
         view = await self._answers.process_view(key) if is_recorded else None
         found = await self._worker.answer(
-            (state.number, state.scope, "explain", key, _fingerprint(view)),
+            (state.number, state.scope, "explain", key, _fingerprint(view), state.quotas),
             lambda: self._answers.explain(state, key, view),
             requester=request.requester,
         )
@@ -163,7 +164,10 @@ class BindingHandlers(HandlerGroup):
             "hidden": len(rows) - len(shown),
             "filters": plugins,
             "scores": scores,
-            "suggested": [row.name for row in rows if not row.is_target][:COMPLETED_NAMES],
+            "suggested": [
+                *[row.name for row in rows if not row.is_target][:COMPLETED_NAMES],
+                *state.contents.places,
+            ],
             "lost_with": lost.of_binding(self._key_of(state, request))
             if lost and state.scope is None
             else [],
@@ -185,30 +189,35 @@ class BindingHandlers(HandlerGroup):
         state = await self._responder.state(request, request.path.get("namespace", ""))
         return document_fields(await self._history(request, state))
 
-    async def _answered(self, request: HttpRequest) -> tuple[WhyNot, PageState]:
+    async def _answered(self, request: HttpRequest) -> tuple[WhyNot | WhyNotClusters, PageState]:
         """Return the answer to a question about a binding, and what was read for that."""
         state, key = await self._state_and_key(request)
         self._responder.check_clusters(state)
-        cluster = request.query.get("cluster", "").strip()
-        clusters = state.contents.cluster_by_name
-        if cluster and cluster not in clusters:
-            raise RequestRefusedError(404, unknown(f"cluster {cluster}", cluster, clusters))
-        question = WhyNotQuestion.of(
-            cluster,
-            placed=not cluster,
-            off=request.query.get("goal") == "off",
-            replicas=number_of(request, "replicas", 1),
-        )
+        state = await self._responder.with_quotas(request, state, [key.namespace])
+        cluster, off = request.query.get("cluster", "").strip(), request.query.get("goal") == "off"
+        replicas, several = number_of(request, "replicas", 1), list[str]()
+        if cluster and cluster not in state.contents.cluster_by_name:
+            try:
+                several = clusters_with(cluster, state.contents.objects.clusters, key.name)
+            except NoAnswerError as unknown_:
+                raise RequestRefusedError(404, str(unknown_)) from None
+            if off or replicas > 1:
+                raise RequestRefusedError(
+                    400, f"none, and more than one, are about one cluster, not {cluster}"
+                )
+        question = WhyNotQuestion.of(cluster, placed=not cluster, off=off, replicas=replicas)
         as_new = request.query.get("as-new") == "true"
         found = await self._worker.answer(
-            (state.number, state.scope, "why-not", key, question, as_new),
-            lambda: self._answers.why_not(state, key, question, as_new=as_new),
+            (state.number, state.scope, "why-not", key, question, as_new, state.quotas),
+            lambda: self._answers.why_not(state, key, question, as_new=as_new, several=several),
             requester=request.requester,
         )
         return found, state
 
     async def _why_not_page(self, request: HttpRequest) -> Document:
-        found, state = await self._answered(request)
+        answer, state = await self._answered(request)
+        several = answer if isinstance(answer, WhyNotClusters) else None
+        found = answer.answer if isinstance(answer, WhyNotClusters) else answer
         here = [
             each
             for each in found.remedies
@@ -217,8 +226,9 @@ class BindingHandlers(HandlerGroup):
         others = [each for each in found.remedies if each not in here]
         values = {
             "found": found,
+            "several": several,
             "groups": [(here, True), (others, False)],
-            "suggested": completed_names(state),
+            "suggested": [*completed_names(state), *state.contents.places],
             "policy": self._stored(state, request).policy,
         }
         return self._responder.rendered(
@@ -237,14 +247,6 @@ class BindingHandlers(HandlerGroup):
             names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
             raise RequestRefusedError(404, unknown(key.display, str(key), names))
         return key
-
-
-async def readable_quotas(answers: Answers, viewer: Viewer, namespace: str) -> NamespaceQuotas | None:
-    """Return the quotas of a namespace whose bindings the viewer may list; None if they may not list quotas there."""
-    if not namespace or not await viewer.sees_quotas(namespace):
-        return None
-    found = await answers.quotas(namespace)
-    return _UNREAD if found.problem and not viewer.sees_all else found
 
 
 def _data_path(request: HttpRequest, before: str, after: str) -> str:

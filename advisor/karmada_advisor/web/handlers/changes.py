@@ -38,6 +38,10 @@ _SHOWN_FIRST: Final = (
 )
 
 
+_QUOTAS_OF: Final = 20
+"""Namespaces of a viewer whose quotas are read for a plan; with more, it says that they were not read."""
+
+
 class WhatIfHandlers(HandlerGroup):
     """Plans of changes, and the losses of the fleet."""
 
@@ -115,8 +119,10 @@ class WhatIfHandlers(HandlerGroup):
         change = change_of(request)
         if change == AskedChange():
             return None
+        if state.scope is not None and len(own := state.scope.namespaces - {""}) <= _QUOTAS_OF:
+            state = await self._responder.with_quotas(request, state, own)
         return await self._worker.answer(
-            (state.number, state.scope, "plan", change),
+            (state.number, state.scope, "plan", change, state.quotas),
             lambda: self._answers.plan(state, change),
             requester=request.requester,
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -14,6 +14,7 @@ from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongEr
 from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
+from karmada_advisor.web.quotas import NamespaceQuotas
 from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
 from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.scoped_fleet import SOURCE, ScopedFleets
@@ -87,6 +88,25 @@ class Responder(IdentityStruct):
         state = await self.state(request)
         self.check_clusters(state)
         return state
+
+    async def readable_quotas(self, viewer: Viewer, namespace: str) -> NamespaceQuotas | None:
+        """Return the quotas of a namespace whose bindings the viewer may list; None if they may not list quotas there."""
+        if not namespace or not await viewer.sees_quotas(namespace):
+            return None
+        found = await self.answers.quotas(namespace)
+        return _UNREAD if found.problem and not viewer.sees_all else found
+
+    async def with_quotas(
+        self, request: HttpRequest, state: PageState, namespaces: Collection[str]
+    ) -> PageState:
+        """Return objects with the quotas of some namespaces; as they are if these cannot be read, or nothing is decided."""
+        viewer, asked = self.viewer(request), sorted(namespaces) if state.has_clusters else ()
+        found = [await self.readable_quotas(viewer, each) for each in asked]
+        if not found or any(each is None or each.manifests is None for each in found):
+            return state
+        quotas = [manifest for each in found if each is not None for manifest in each.manifests or ()]
+        objects = replace(state.contents.objects, quotas=quotas)
+        return replace(state, contents=replace(state.contents, objects=objects))
 
     async def later(self, before: PageState) -> PageState:
         """Return the objects now, as far as objects of before have them."""
@@ -291,6 +311,7 @@ def list_fields(
     return judged(found, state)
 
 
+_UNREAD: Final = NamespaceQuotas(problem="quotas cannot be read at the moment")
 _LATER: Final = (BusyError, ReviewUnavailableError)
 _PROBLEMS: Final = (RequestRefusedError, CursorError, NoAnswerError, TooLongError, *_LATER)
 

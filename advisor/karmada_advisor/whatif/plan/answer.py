@@ -159,7 +159,7 @@ def _quotas(plane: ControlPlane, fleet: Fleet) -> tuple[list[Quota] | None, str]
         NoAnswerError: The control plane does not answer any more.
     """
     manifests: Sequence[Mapping[str, Any]] | None = fleet.quotas
-    problems = ["no --quotas were given"]
+    problems = ["they were not read (--quotas)"]
     if manifests is None and fleet.is_live:
         from karmada_advisor.fleet import live  # the client, which files do not need
         from karmada_pyscheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
