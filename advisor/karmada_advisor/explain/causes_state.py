@@ -35,9 +35,9 @@ def of_state(situation: Situation) -> Iterator[Cause]:
 
 
 def of_copies(situation: Situation) -> Iterator[Cause]:
-    """Yield what does not run of a binding that these rules do not decide."""
-    if situation.stored.name is StateName.NOT_RUNNING:
-        yield from _not_running(situation, situation.stored)
+    """Yield what does not run of a binding that these rules do not decide, or that nobody decides it."""
+    if situation.stored.name in {StateName.NOT_RUNNING, StateName.NOBODY_DECIDES}:
+        yield from of_state(situation)
 
 
 def of_waiting(situation: Situation) -> Iterator[Cause]:

@@ -270,7 +270,7 @@ def _binding_of(state: PageState, key: BindingKey) -> Binding:
 
 
 def summary(
-    state: PageState, scan: CauseScan, *, most_groups: int = GROUPS, most_names: int = 3
+    state: PageState, scan: CauseScan, *, most_groups: int = GROUPS, most_names: int = 30
 ) -> ExplanationSummary:
     """Return the bindings by state and cause.
 

@@ -6,7 +6,7 @@ import asyncio
 import io
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, redirect_stderr
 from datetime import UTC, datetime
 from typing import Final
@@ -20,6 +20,7 @@ from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.survival import LossView, Survival
 from karmada_advisor.whatif.survive.loss import Loss
@@ -54,13 +55,20 @@ class CauseScan(Struct, frozen=True):
 
     Attributes:
         found: As far as there was time.
+        stamps: Of the bindings as they were then.
         rules: By which rules it was decided again, for people.
         problems: Bindings whose cause could not be found because of an error, one line each.
     """
 
     found: Causes = field(default_factory=dict)
+    stamps: Mapping[BindingKey, int] = field(default_factory=dict)
     rules: str = ""
     problems: tuple[str, ...] = ()
+
+    def text_of(self, row: IndexedBinding) -> str:
+        """Return the cause of the state of a binding; "" if none is known of it as it is."""
+        cause = self.found.get(row.key) if self.stamps.get(row.key) == row.stamp else None
+        return "" if cause is None else cause.text
 
     def __hash__(self) -> int:
         codes = ((key, cause and cause.code) for key, cause in self.found.items())
@@ -136,7 +144,8 @@ class Background(IdentityStruct):
 
             groups = {key: [row.key for row in members] for key, members in found.items()}
             causes = find_causes(groups, cause_of, seconds=_SCAN_SECONDS)
-            return CauseScan(causes, str(using.rules), tuple(problems))
+            stamps = {key: rows[key].stamp for key in causes}
+            return CauseScan(causes, stamps, str(using.rules), tuple(problems))
 
     async def _report(self, worker: AnswerWorker, state: PageState) -> None:
         try:

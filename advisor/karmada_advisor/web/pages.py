@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, Final
@@ -134,6 +135,7 @@ def _environment(static_path: str) -> Environment:
         "placement": lambda targets, limit=6: style.fold([*map(str, targets)], limit=limit),
         "pair": lambda target: (target.name, target.replicas),
         "fold": lambda items, limit=5: style.fold(items, limit=limit),
+        "shell": shlex.quote,
         "json": lambda value: json.dumps(fields_of(value), indent=2, ensure_ascii=False),
     }
     environment.globals |= {
@@ -177,6 +179,7 @@ class Pages:
         *,
         here: str = "",
         of_namespace: bool = False,
+        cause_of: Callable[[IndexedBinding], str] = lambda _: "",
     ) -> list[str]:
         """Return the rows of a list of bindings as HTML. Many people look at the same ones, so they are kept with the contents.
 
@@ -185,14 +188,15 @@ class Pages:
             found: The bindings.
             here: The cluster that the list is about; "" for a list of bindings anywhere.
             of_namespace: Whether all are of one namespace, which is not repeated.
+            cause_of: Returns why a binding is in its state; "" if that is not known.
         """
         row_of = self._environment.get_template("macros.html").module.binding_row  # type: ignore[attr-defined]
         kept, rows, now = contents.rendered_rows, [], time.monotonic() // _ROW_SECONDS
         for each in found:
-            key = (each.key, each.stamp, here, of_namespace, now)
+            key = (each.key, each.stamp, here, of_namespace, cause := cause_of(each), now)
             row = kept.get(key)
             if row is None:
-                row = kept[key] = row_of(contents.row(each), here, of_namespace)
+                row = kept[key] = row_of(contents.row(each), here, of_namespace, cause)
                 while len(kept) > KEPT_ROWS:
                     kept.popitem(last=False)
             rows.append(row)

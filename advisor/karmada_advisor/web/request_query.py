@@ -9,6 +9,7 @@ from karmada_advisor.web.fleet import ClusterFilter
 from karmada_advisor.web.indexed_binding import Filter
 from karmada_advisor.web.paging import MAX_LIMIT, ROWS, AskedPage
 from karmada_advisor.whatif.survive.loss import Loss
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.http_server.request_guard import HttpRequest
 from karmada_scheduler.structs import Struct
 
@@ -37,10 +38,12 @@ class AskedChange(Struct, frozen=True):
 class RequestRefusedError(Exception):
     """A request that cannot be answered; the text says why."""
 
-    def __init__(self, status: int, text: str) -> None:
-        """Take the HTTP status and a sentence."""
+    def __init__(
+        self, status: int, text: str, *, missing: Permission | None = None, namespace: str = ""
+    ) -> None:
+        """Take the HTTP status and a sentence, and the permission that is missing in a namespace, "" for all."""
         super().__init__(text)
-        self.status = status
+        self.status, self.missing, self.namespace = status, missing, namespace
 
 
 def loss_of(request: HttpRequest) -> Loss:

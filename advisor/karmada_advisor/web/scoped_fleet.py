@@ -129,6 +129,7 @@ def _objects(contents: PageContents, scope: Scope, rows: Sequence[IndexedBinding
         manifests=_part(whole.manifests, (*(cluster.name for cluster in clusters), *keys)),
         policies=_policies(whole.policies, scope) if scope.policies else None,
         coverage=Coverage(refused={RESOURCE_BINDING: scope.unlisted} if scope.unlisted else {}),
+        unreadable={key: text for key, text in whole.unreadable.items() if key.namespace in scope.namespaces},
         leases=whole.leases if scope.schedulers else None,
         no_leases=whole.no_leases if scope.schedulers else "",
         seen=whole.seen if scope.schedulers else (),

@@ -205,4 +205,5 @@ class PageState(Struct, frozen=True, eq=False):
     @property
     def not_judged(self) -> tuple[str, ...]:
         """What was not read, and why, one line each."""
-        return () if self.scope is None else self.scope.not_judged
+        unreadable = self.contents.objects.unreadable.values()  # of the whole fleet they are problems
+        return () if self.scope is None else (*unreadable, *self.scope.not_judged)

@@ -184,9 +184,8 @@ class Viewer(Struct, frozen=True):
                 f"choose one: /bindings?namespace={self.home or 'NAMESPACE'}",
             )
         if not await self.may_list(namespace):
-            raise RequestRefusedError(
-                403, f"{self.name} may not list resourcebindings.work.karmada.io in the namespace {namespace}"
-            )
+            text = f"{self.name} may not {LIST_BINDINGS} in the namespace {namespace}"
+            raise RequestRefusedError(403, text, missing=LIST_BINDINGS, namespace=namespace)
 
 
 def _unread(*parts: tuple[bool, str, Permission]) -> list[str]:

@@ -246,6 +246,7 @@ class WatchedFleet:
             manifests=self._manifests.copy() if bindings else self._manifests,
             policies=None if self.unread_policies else policies,
             problems=list(self._problems.values()),
+            unreadable={BindingKey(*key): text for key, text in self._problems.items() if key.kind in KINDS},
             warnings=[*self._surroundings.objects.warnings, *self.unread_policies.values()],
         )
 

@@ -74,8 +74,8 @@ class BindingHandlers(HandlerGroup):
             namespaces = sorted({*await viewer.namespaces(namespaces), wanted.namespace})
         values = {
             "wanted": wanted,
-            "rows": self._responder.pages.binding_rows(
-                state.contents, paging.rows, of_namespace="namespace" in request.path
+            "rows": self._responder.binding_rows(
+                state, paging.rows, of_namespace="namespace" in request.path
             ),
             "paging": paging,
             "all": counts.total(),
@@ -92,10 +92,14 @@ class BindingHandlers(HandlerGroup):
         """Return where the page of a workload's binding is; alerts and people know the workload."""
         namespace, kind, name = (request.path[part] for part in ("namespace", "kind", "name"))
         state = await self._responder.state(request, namespace)
+        unreadable = BindingKey(RESOURCE_BINDING, namespace, f"{name}-{kind}".lower())
+        found = [unreadable.name] if unreadable in state.contents.objects.unreadable else []
         for row in state.contents.index.of_namespace(namespace):
             resource = row.binding.spec.resource
             if resource.kind.lower() == kind.lower() and resource.name == name:
-                return Document(b"", 302, "text/plain", {"Location": path_of(namespace, row.name)})
+                found.append(row.name)
+        if found:
+            return Document(b"", 302, "text/plain", {"Location": path_of(namespace, found[0])})
         text = f"{kind} {name} in the namespace {namespace} has no binding: no policy has selected it, or it does not exist"
         raise RequestRefusedError(404, text)
 
@@ -241,6 +245,8 @@ class BindingHandlers(HandlerGroup):
         key = BindingKey(RESOURCE_BINDING if namespace else CLUSTER_RESOURCE_BINDING, namespace, name)
         index = state.contents.index
         if index.get(key) is None:
+            if problem := state.contents.objects.unreadable.get(key):
+                raise RequestRefusedError(422, f"{key.display} cannot be read: {problem}")
             rows = index.of_namespace(namespace)
             if not rows and self._responder.viewer(request).sees_all:
                 rows = index.rows

@@ -27,7 +27,7 @@ from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page, clusters_page
 from karmada_advisor.web.request_query import RequestRefusedError, filter_of, page_of
 from karmada_advisor.web.state import PageState
-from karmada_advisor.web.viewer import MOST_NAMESPACES
+from karmada_advisor.web.viewer import LIST_BINDINGS, MOST_NAMESPACES
 from karmada_advisor.whatif.survive.domains import CLUSTER
 from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
@@ -67,7 +67,7 @@ class FleetHandlers(HandlerGroup):
         if self._responder.viewer(request).sees_all:
             return await self._fleet_page(request)
         state, rows = await self._namespaces(request)
-        values = {"namespaces": rows, "most": MOST_NAMESPACES}
+        values = {"namespaces": rows, "most": MOST_NAMESPACES, "wanted": LIST_BINDINGS}
         return self._responder.rendered("namespaces.html", request, state, values, data="/v1/namespaces")
 
     async def _namespaces(self, request: HttpRequest) -> tuple[PageState, list[NamespaceRow]]:
@@ -163,7 +163,7 @@ class FleetHandlers(HandlerGroup):
         state, cluster, paging = await self._cluster(request)
         values = {
             "cluster": cluster,
-            "rows": self._responder.pages.binding_rows(state.contents, paging.rows, here=cluster.name),
+            "rows": self._responder.binding_rows(state, paging.rows, here=cluster.name),
             "paging": paging,
             "labels": state.contents.cluster_by_name[cluster.name].labels,
             "lost": None,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -12,6 +12,8 @@ from karmada_advisor.state.model import API_VERSION
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.answers import Answers
+from karmada_advisor.web.background import CauseScan
+from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.quotas import NamespaceQuotas
@@ -120,7 +122,8 @@ class Responder(IdentityStruct):
             RequestRefusedError: They were not.
         """
         if not state.has_clusters:
-            raise RequestRefusedError(403, f"nothing is judged without clusters: you may not {LIST_CLUSTERS}")
+            text = f"nothing is judged without clusters: you may not {LIST_CLUSTERS}"
+            raise RequestRefusedError(403, text, missing=LIST_CLUSTERS)
 
     def checked(self, handler: AsyncHandler) -> AsyncHandler:
         """Return a handler that checks itself what the viewer may see; its problems are JSON."""
@@ -143,7 +146,11 @@ class Responder(IdentityStruct):
 
         def refused(problem: Exception, request: HttpRequest) -> Document:
             status = _status_of(problem)
-            values = self._common(request) | {"status": status, "text": str(problem)}
+            more = {
+                "missing": getattr(problem, "missing", None),
+                "namespace": getattr(problem, "namespace", ""),
+            }
+            values = self._common(request) | {"status": status, "text": str(problem), **more}
             return _problem(_html(self.pages.render("problem.html", values), status), request)
 
         return self._answering(handler, lambda found: found, refused, is_scoped=is_scoped)
@@ -194,11 +201,20 @@ class Responder(IdentityStruct):
         common = self._common(request, state, data=f"/v1{request.target}" if data is None else data)
         return _html(self.pages.render(name, {**common, **values}))
 
+    def binding_rows(
+        self, state: PageState, found: Iterable[IndexedBinding], *, here: str = "", of_namespace: bool = False
+    ) -> list[str]:
+        """Return the rows of a list, as ``Pages`` makes them; of the whole fleet with the causes that are known."""
+        known = self.answers.background.causes if state.scope is None else CauseScan()
+        return self.pages.binding_rows(
+            state.contents, found, here=here, of_namespace=of_namespace, cause_of=known.text_of
+        )
+
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
         if refused.status == 401 and self.audience and "Refresh" not in refused.headers:
             return self.sign_in_page("" if refused.text == NO_TOKEN else refused.text, target)
-        values = {"status": refused.status, "text": refused.whole_text}
+        values = {"status": refused.status, "text": refused.whole_text, "missing": None}
         return self.pages.render("problem.html", self._common(HttpRequest()) | values)
 
     def sign_in_page(self, problem: str, target: str) -> bytes:

@@ -36,6 +36,7 @@ async function refresh() {
     if (!fresh || isBusy(part)) continue;
     const copy = document.importNode(fresh, true);
     keepOpen(part, copy);
+    showAges(copy);
     if (copy.isEqualNode(part)) continue;
     const left = part.scrollLeft;
     part.replaceWith(copy);
@@ -152,3 +153,20 @@ document.addEventListener("click", async (event) => {
     button.textContent = "Copy";
   }, 2000);
 });
+
+// How long ago something was: computed here, again and again, because a page may be open for hours.
+function ago(seconds) {
+  const units = [[86400, "d"], [3600, "h"], [60, "min"]];
+  const [size, unit] = units.find(([each]) => seconds >= each) || [1, "s"];
+  return `${Math.floor(seconds / size)} ${unit} ago`;
+}
+
+function showAges(of = document) {
+  for (const part of of.querySelectorAll("[data-since]")) {
+    const seconds = (Date.now() - Date.parse(part.dataset.since)) / 1000;
+    part.textContent = seconds >= 0 ? ago(seconds) : "";
+  }
+}
+
+showAges();
+setInterval(() => showAges(), 10000);
