@@ -20,7 +20,7 @@ from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
 from karmada_advisor.web.scope import Scope
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import IdentityStruct, Struct, field, replace
 
 SOURCE: Final = "the Karmada API server"
 """Viewers do not learn its address."""
@@ -46,12 +46,10 @@ class _Part(Struct, frozen=True):
     rows: dict[BindingKey, tuple[IndexedBinding, IndexedBinding]]
 
 
-class ScopedFleets:
+class ScopedFleets(IdentityStruct):
     """Makes the parts of a fleet; for use from the event loop."""
 
-    def __init__(self) -> None:
-        """Start empty."""
-        self._kept: OrderedDict[Scope, _Part] = OrderedDict()
+    _kept: OrderedDict[Scope, _Part] = field(default_factory=OrderedDict)
 
     async def state(self, whole: PageState, scope: Scope) -> PageState:
         """Return what a viewer may read of the objects."""

@@ -13,6 +13,8 @@ from typing import Final
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
+from karmada_scheduler.structs import IdentityStruct
+
 log = logging.getLogger(__name__)
 
 LONGEST_TOKEN: Final = 4_500
@@ -31,46 +33,38 @@ class SessionKeysError(Exception):
     """The file of keys cannot be used; the text says why, and has no key."""
 
 
-class Sessions:
-    """Seals and opens the cookies of a session."""
+class Sessions(IdentityStruct):
+    """Seals and opens the cookies of a session.
 
-    def __init__(
-        self,
-        keys: Path,
-        *,
-        seconds: int,
-        clock: Callable[[], float] = time.time,
-        on_refused: Callable[[str], None] = lambda _: None,
-    ) -> None:
-        """Read the keys.
+    Raises SessionKeysError at its creation: the file has no keys.
 
-        Args:
-            keys: A file with a key a line; the first one seals, all open. It is read again when it changes.
-            seconds: How long a session lasts at most.
-            clock: Seconds since 1970.
-            on_refused: Called for each request with a session that has ended: ``expired``, or ``unreadable`` (of a key that
-                was removed, or changed). Who reviews the token adds ``token_refused``.
+    Attributes:
+        keys: A file with a key a line; the first one seals, all open. It is read again when it changes.
+        seconds: How long a session lasts at most.
+        clock: Seconds since 1970.
+        on_refused: Called for each request with a session that has ended: ``expired``, or ``unreadable`` (of a key that
+            was removed, or changed). Who reviews the token adds ``token_refused``.
+    """
 
-        Raises:
-            SessionKeysError: It has no keys.
-        """
-        self.on_refused: Final = on_refused
-        self._path = keys
-        self._seconds = seconds
-        self._clock = clock
+    keys: Path
+    seconds: int
+    clock: Callable[[], float] = time.time
+    on_refused: Callable[[str], None] = lambda _: None
+    _problem: str = ""
+
+    def __post_init__(self) -> None:
         self._text = self._read()
-        self._keys = _keys_of(self._text, keys)
-        self._look_at = clock() + _CHECK_SECONDS
-        self._problem = ""
+        self._keys = _keys_of(self._text, self.keys)
+        self._look_at = self.clock() + _CHECK_SECONDS
 
     def sealed(self, token: str) -> tuple[str, ...]:
         """Return the values of ``Set-Cookie`` for a new session with a token of at most ``LONGEST_TOKEN`` characters."""
         self._refresh()
-        text = self._keys.encrypt_at_time(token.encode(), int(self._clock())).decode()
+        text = self._keys.encrypt_at_time(token.encode(), int(self.clock())).decode()
         parts = [text[start : start + _CHUNK] for start in range(0, len(text), _CHUNK)]
         assert len(parts) <= _CHUNKS
         set_ = [
-            f"{_NAME}{number}={part}; Max-Age={self._seconds}; {_ATTRIBUTES}"
+            f"{_NAME}{number}={part}; Max-Age={self.seconds}; {_ATTRIBUTES}"
             for number, part in enumerate(parts)
         ]
         return (*set_, *ended()[len(parts) :])
@@ -87,7 +81,7 @@ class Sessions:
         self._refresh()
         sealed = "".join(parts)
         try:
-            return self._keys.decrypt_at_time(sealed, self._seconds, int(self._clock())).decode()
+            return self._keys.decrypt_at_time(sealed, self.seconds, int(self.clock())).decode()
         except (InvalidToken, ValueError):  # not ASCII is a ValueError
             self.on_refused("expired" if self._is_ours(sealed) else "unreadable")
             return ""
@@ -102,14 +96,14 @@ class Sessions:
 
     def _refresh(self) -> None:
         """Take the keys of the file as it is now. One that cannot be used is logged, and the keys before stay."""
-        now = self._clock()
+        now = self.clock()
         if self._look_at - _CHECK_SECONDS <= now < self._look_at:  # else the clock was set back
             return
         self._look_at = now + _CHECK_SECONDS
         try:
             text = self._read()
             if text != self._text:
-                self._text, self._keys = text, _keys_of(text, self._path)
+                self._text, self._keys = text, _keys_of(text, self.keys)
                 log.info("Read the keys of sessions again")
             self._problem = ""
         except SessionKeysError as error:
@@ -119,9 +113,9 @@ class Sessions:
 
     def _read(self) -> bytes:
         try:
-            return self._path.read_bytes()
+            return self.keys.read_bytes()
         except OSError as error:
-            raise SessionKeysError(f"{self._path}: {error.strerror}") from error
+            raise SessionKeysError(f"{self.keys}: {error.strerror}") from error
 
 
 def ended() -> tuple[str, ...]:

@@ -1,13 +1,17 @@
 """Nothing asks for a decision."""
 
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
+from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.state.model import HeldBy, StateName
+from karmada_advisor.state.schedulers import schedulers_of
+from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
-from tests.unit.explain.asking import causes, codes, explained, outcome, placement, primary
+from tests.unit.explain.asking import causes, codes, explained, inputs_of, outcome, placement, primary
 
 SCHEDULED = "2026-11-22T10:00:00Z"
 
@@ -189,6 +193,15 @@ def test_a_binding_of_another_scheduler_names_it() -> None:
     assert outcome(explanation) is None
     assert explanation.causes[0].code == "OtherScheduler"
     assert explanation.causes[0].evidence["schedulerName"] == "other"
+
+
+def test_of_a_scheduler_that_nobody_runs_the_first_cause_is_that_it_is_missing() -> None:
+    asked = binding("web").replicas(2).scheduler("my-schedular")
+
+    found = inputs_of(asked, cluster("m1"), scheduler_names=frozenset({"my-scheduler"}))
+    nobody = replace(found, facts=replace(found.facts, schedulers=schedulers_of([], now=datetime.now(UTC))))
+
+    assert codes(explain(nobody).causes) == ["SchedulerMissing", "OtherScheduler"]
 
 
 def test_a_binding_whose_policy_was_deleted_stays_as_it_is() -> None:
