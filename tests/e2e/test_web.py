@@ -161,6 +161,41 @@ def test_every_view_is_without_errors_and_without_serious_findings_of_axe(
     assert {path: found for path, found in findings.items() if found} == {}
 
 
+def test_a_phone_shows_whole_tables_and_the_filters_that_matter(visit: Visit, site: Site) -> None:
+    visitor = visit(width=390)
+    for name in ("web", "lost"):
+        page = visitor.visit(f"/b/{site.namespace}/{name}-deployment")
+        wider = (
+            "[...document.querySelectorAll('.scroll')].filter((each) => each.scrollWidth > each.clientWidth)"
+        )
+        assert (
+            page.evaluate(f"{wider}.filter((each) => each.offsetParent).map((each) => each.ariaLabel)") == []
+        )
+    phone, desk = (one.visit("/bindings") for one in (visitor, visit(width=1280)))
+    assert [page.get_by_label("Policy").is_visible() for page in (phone, desk)] == [False, True]
+    assert [page.get_by_text("More filters").is_visible() for page in (phone, desk)] == [True, False]
+    phone.get_by_text("More filters").click()
+    assert phone.get_by_label("Policy").is_visible()
+
+
+def test_a_history_says_how_long_ago_and_shows_only_what_went_wrong(visit: Visit, site: Site) -> None:
+    page = visit().visit(f"/b/{site.namespace}/lost-deployment")
+    assert page.locator(".ago").first.inner_text().endswith(" ago")
+    page.get_by_label("only what went wrong").check()
+    entries = page.locator(".history li")
+    shown = [each for each in entries.all() if each.is_visible()]
+    assert 0 < len(shown) < entries.count()
+    assert all(each.locator(".state.bad").count() for each in shown)
+
+
+def test_a_region_is_asked_about_on_the_page_of_a_binding(visit: Visit, site: Site) -> None:
+    page = visit(javascript=False).visit(f"/b/{site.namespace}/lost-deployment")
+    page.get_by_label("Why not on cluster").fill("region=ra")
+    page.get_by_role("button", name="Ask").click()
+    assert page.locator("h1").inner_text().startswith("0 of 2 clusters with region=ra have replicas of")
+    assert "Changes that put replicas on sim-a" in page.locator("main").inner_text()
+
+
 def test_every_view_works_without_javascript(visit: Visit, site: Site) -> None:
     visitor = visit(javascript=False)
     for path, status in _views(site.namespace).items():
