@@ -6,7 +6,7 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -218,24 +218,16 @@ def ask_clusters(
     def ask_one(name: str, seconds: float) -> WhyNot:
         return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)
 
-    causes, stored = _causes_by_cluster(using, key, clusters)
-    return answer_clusters(where, causes, stored, ask_one, bounds.seconds)
-
-
-def _causes_by_cluster(
-    using: Explaining, key: BindingKey, clusters: Sequence[str]
-) -> tuple[dict[str, Cause | None], Collection[str]]:
-    """Return the primary cause by cluster, None for those that have replicas next, and the stored clusters."""
     edited = editable(using, key)
     root = edited.outcome(NO_EDITS)
     assert root is not None  # the objects were read before
-    situation = _situation(using, edited, root)
-    questions = {name: _on(name) for name in clusters}
+    situation, questions = _situation(using, edited, root), {name: _on(name) for name in clusters}
     causes = {
         name: None if asked.goal.holds(root) else _causes(situation, asked)[0]
         for name, asked in questions.items()
     }
-    return causes, () if using.as_new else {target.name for target in root.binding.spec.clusters}
+    stored = () if using.as_new else {target.name for target in root.binding.spec.clusters}
+    return answer_clusters(where, causes, stored, ask_one, bounds.seconds)
 
 
 def _situation(using: Explaining, edited: ObjectSet, root: ScheduledObjects) -> Situation:

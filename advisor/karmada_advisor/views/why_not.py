@@ -91,11 +91,8 @@ def _would_be(found: WhyNot, style: Style) -> str:
 
 def _answers(found: WhyNot, style: Style) -> Iterator[TextBlock]:
     """Yield the changes that reach the goal, those on the cluster first."""
-    is_claiming = not found.search.decisions
-    is_anywhere = is_claiming or found.goal.type is not GoalType.ON_CLUSTER
-    here = [remedy for remedy in found.remedies if is_anywhere or remedy.uses_cluster]
-    others = [remedy for remedy in found.remedies if not is_anywhere and not remedy.uses_cluster]
-    end = f". {_CLAIMED if is_claiming else VERIFIED}"
+    here, others = by_place(found)
+    end = f". {VERIFIED if found.search.decisions else _CLAIMED}"
     number = 1
     for title, remedies in (
         (title_text(found), here),
@@ -107,6 +104,13 @@ def _answers(found: WhyNot, style: Style) -> Iterator[TextBlock]:
         for remedy in remedies:
             yield from _remedy(number, remedy, style)
             number += 1
+
+
+def by_place(found: WhyNot) -> tuple[Sequence[VerifiedRemedy], Sequence[VerifiedRemedy]]:
+    """Return the changes that reach the goal, and those that place the binding without the cluster in question."""
+    is_anywhere = not found.search.decisions or found.goal.type is not GoalType.ON_CLUSTER
+    others = [remedy for remedy in found.remedies if not is_anywhere and not remedy.uses_cluster]
+    return [remedy for remedy in found.remedies if remedy not in others], others
 
 
 def title_text(found: WhyNot) -> str:

@@ -110,13 +110,6 @@ class ClusterShown(Struct, frozen=True):
         return next((each for each in self.resources if each.name == name), None)
 
 
-class RegionRow(Struct, frozen=True):
-    """The clusters of a region, in the order of names; the name is "" for those without one."""
-
-    name: str
-    clusters: tuple[ClusterShown, ...]
-
-
 class StateCount(Struct, frozen=True):
     """The number of bindings in a state."""
 
@@ -223,14 +216,6 @@ def _shares(cluster: Cluster) -> Iterable[ResourceShare]:
                 shown(name, free),
                 shown(name, allocatable),
             )
-
-
-def regions_of(clusters: Iterable[ClusterShown]) -> tuple[RegionRow, ...]:
-    """Return clusters by region, those without one last."""
-    found: dict[str, list[ClusterShown]] = {}
-    for each in sorted_clusters(clusters, "region"):
-        found.setdefault(each.region, []).append(each)
-    return tuple(RegionRow(name, tuple(clusters)) for name, clusters in found.items())
 
 
 class ClusterFilter(Struct, frozen=True):

@@ -22,7 +22,7 @@ from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
 from karmada_advisor.views.plan_changes import field_texts
 from karmada_advisor.views.text import Style
-from karmada_advisor.web.fleet import ClusterState, regions_of
+from karmada_advisor.web.fleet import ClusterState
 from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageContents
 from karmada_advisor.whatif.survive.loss import Loss
@@ -130,7 +130,6 @@ def _environment(static_path: str) -> Environment:
         "counted": counted,
         "sentence": sentence,
         "short_time": short_time,
-        "regions": regions_of,
         "share": lambda share: "\u2013" if share is None else f"{100 * share:.0f} %",
         "placement": lambda targets, limit=6: style.fold([*map(str, targets)], limit=limit),
         "pair": lambda target: (target.name, target.replicas),

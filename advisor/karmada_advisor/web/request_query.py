@@ -38,12 +38,10 @@ class AskedChange(Struct, frozen=True):
 class RequestRefusedError(Exception):
     """A request that cannot be answered; the text says why."""
 
-    def __init__(
-        self, status: int, text: str, *, missing: Permission | None = None, namespace: str = ""
-    ) -> None:
+    def __init__(self, status: int, text: str, missing: tuple[Permission, str] | None = None) -> None:
         """Take the HTTP status and a sentence, and the permission that is missing in a namespace, "" for all."""
         super().__init__(text)
-        self.status, self.missing, self.namespace = status, missing, namespace
+        self.status, self.missing = status, missing
 
 
 def loss_of(request: HttpRequest) -> Loss:

@@ -185,7 +185,7 @@ class Viewer(Struct, frozen=True):
             )
         if not await self.may_list(namespace):
             text = f"{self.name} may not {LIST_BINDINGS} in the namespace {namespace}"
-            raise RequestRefusedError(403, text, missing=LIST_BINDINGS, namespace=namespace)
+            raise RequestRefusedError(403, text, (LIST_BINDINGS, namespace))
 
 
 def _unread(*parts: tuple[bool, str, Permission]) -> list[str]:

@@ -222,16 +222,9 @@ class BindingHandlers(HandlerGroup):
         answer, state = await self._answered(request)
         several = answer if isinstance(answer, WhyNotClusters) else None
         found = answer.answer if isinstance(answer, WhyNotClusters) else answer
-        here = [
-            each
-            for each in found.remedies
-            if each.uses_cluster or not found.cluster or found.goal.type.value != "onCluster"
-        ]
-        others = [each for each in found.remedies if each not in here]
         values = {
             "found": found,
             "several": several,
-            "groups": [(here, True), (others, False)],
             "suggested": [*completed_names(state), *state.contents.places],
             "policy": self._stored(state, request).policy,
         }

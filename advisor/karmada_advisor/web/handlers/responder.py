@@ -123,7 +123,7 @@ class Responder(IdentityStruct):
         """
         if not state.has_clusters:
             text = f"nothing is judged without clusters: you may not {LIST_CLUSTERS}"
-            raise RequestRefusedError(403, text, missing=LIST_CLUSTERS)
+            raise RequestRefusedError(403, text, (LIST_CLUSTERS, ""))
 
     def checked(self, handler: AsyncHandler) -> AsyncHandler:
         """Return a handler that checks itself what the viewer may see; its problems are JSON."""
@@ -146,11 +146,8 @@ class Responder(IdentityStruct):
 
         def refused(problem: Exception, request: HttpRequest) -> Document:
             status = _status_of(problem)
-            more = {
-                "missing": getattr(problem, "missing", None),
-                "namespace": getattr(problem, "namespace", ""),
-            }
-            values = self._common(request) | {"status": status, "text": str(problem), **more}
+            missing = getattr(problem, "missing", None)
+            values = self._common(request) | {"status": status, "text": str(problem), "missing": missing}
             return _problem(_html(self.pages.render("problem.html", values), status), request)
 
         return self._answering(handler, lambda found: found, refused, is_scoped=is_scoped)
@@ -201,14 +198,10 @@ class Responder(IdentityStruct):
         common = self._common(request, state, data=f"/v1{request.target}" if data is None else data)
         return _html(self.pages.render(name, {**common, **values}))
 
-    def binding_rows(
-        self, state: PageState, found: Iterable[IndexedBinding], *, here: str = "", of_namespace: bool = False
-    ) -> list[str]:
-        """Return the rows of a list, as ``Pages`` makes them; of the whole fleet with the causes that are known."""
+    def binding_rows(self, state: PageState, found: Iterable[IndexedBinding], **options: Any) -> list[str]:
+        """Return the rows of a list, as ``Pages`` makes them by options; of the whole fleet with the causes that are known."""
         known = self.answers.background.causes if state.scope is None else CauseScan()
-        return self.pages.binding_rows(
-            state.contents, found, here=here, of_namespace=of_namespace, cause_of=known.text_of
-        )
+        return self.pages.binding_rows(state.contents, found, cause_of=known.text_of, **options)
 
     def problem_page(self, refused: RequestRefusal, target: str) -> bytes:
         """Return the page of a refusal: who is not known may sign in, where there are sessions, and goes on to ``target``."""
