@@ -6,10 +6,11 @@ import argparse
 import sys
 import textwrap
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from . import binaries, versions
+from . import binaries, kubelets, versions
 from .controlplane import ControlPlane
 from .fleet import real_members, simulated_members
 from .ours import environment
@@ -26,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(options: argparse.Namespace) -> int:
     if options.command == "binaries":
         binaries.ensure(options.karmada)
+        kubelets.ensure()
     else:
         _up(options)
     return 0
@@ -44,7 +46,8 @@ def _up(options: argparse.Namespace) -> None:
             say=say,
         ) as karmada,
     ):
-        karmada.add(*real_members(options.real), *simulated_members(options.simulated))
+        real = [replace(member, runs_pods=options.pods) for member in real_members(options.real)]
+        karmada.add(*real, *simulated_members(options.simulated))
         say(f"{options.real} real and {options.simulated} simulated members are joined")
         if options.estimators:
             for name in karmada.members:
@@ -98,6 +101,9 @@ def _parser() -> argparse.ArgumentParser:
         default=2,
         metavar="N",
         help="members with an API server of their own (default: 2)",
+    )
+    up.add_argument(
+        "--pods", action="store_true", help="real members run Pods, with a kube-scheduler of their own"
     )
     up.add_argument(
         "--simulated", type=int, default=6, metavar="N", help="members that exist on paper (default: 6)"

@@ -38,12 +38,12 @@ PACKAGES = {
     "server": "go.etcd.io/etcd/server/v3",  # etcd
     **{
         name: f"k8s.io/kubernetes/cmd/{name}"
-        for name in ("kube-apiserver", "kube-controller-manager", "kubectl")
+        for name in ("kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
     },
     **{name: f"{KARMADA}/cmd/{name}" for name in KARMADA_NAMES},
 }
 NAMES = tuple(PACKAGES)
-_DISPENSABLE = ("kube-controller-manager", "kubectl", "scheduler-estimator")
+_DISPENSABLE = ("kube-controller-manager", "kube-scheduler", "kubectl", "scheduler-estimator")
 BUILD_FLAGS = (
     "-trimpath",
     # Upstream's own build has this tag; without it karmada-scheduler panics at its first estimator call.

@@ -182,6 +182,16 @@ class ControlPlane:
                 self._agents.serve(unreal)
         in_parallel(lambda member: member.join(self.client, self.check), real)
 
+    def remove(self, name: str) -> None:
+        """Let Karmada delete a real member with its Works, wait until it has, and end the member's programs."""
+        self.client.delete(f"{karmada.CLUSTERS}/{name}")
+        self.wait_for(
+            lambda: self.client.find(f"{karmada.CLUSTERS}/{name}") is None, f"{name} to be gone", timeout=90
+        )
+        self.members[name].stop_loops()
+        self.members[name].stop_programs()
+        self.members.pop(name).close()
+
     def add_simulated_member(self, name: str, **fields: Any) -> SimulatedMember:
         """Add one simulated member; the fields are those of SimulatedMember."""
         self.add(SimulatedMember(name, **fields))

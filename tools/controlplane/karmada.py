@@ -21,6 +21,7 @@ CLUSTERS = "/apis/cluster.karmada.io/v1alpha1/clusters"
 WORKS = "/apis/work.karmada.io/v1alpha1/works"
 AGGREGATED = "karmada-aggregated-apiserver"
 CHART_RULES = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files" / "cluster-rules.yaml"
+FRONT_CONTROLLERS = ("namespace", "garbagecollector", "ttl-after-finished", "clusterrole-aggregation")
 ESTIMATOR_PORT = 10352  # the default port of schedulers; each Service maps it to the real one
 
 DEFAULT_FEATURE_GATES: Mapping[str, bool] = {
@@ -202,13 +203,22 @@ def controller_manager_flags(*, kubeconfig: Path, health_port: int) -> list[str]
     ]
 
 
-def kube_controller_manager_flags(*, kubeconfig: Path, server: Credentials, port: int) -> list[str]:
-    """Return the command line of the four Kubernetes controllers that Karmada's API server needs here."""
+def kube_controller_manager_flags(
+    *, kubeconfig: Path, server: Credentials, port: int, controllers: Sequence[str] = FRONT_CONTROLLERS
+) -> list[str]:
+    """Return kube-controller-manager's command line, by default with the controllers that Karmada's API server needs here."""
+    return [
+        *kube_scheduler_flags(kubeconfig=kubeconfig, server=server, port=port),
+        f"--controllers={','.join(controllers)}",
+    ]
+
+
+def kube_scheduler_flags(*, kubeconfig: Path, server: Credentials, port: int) -> list[str]:
+    """Return kube-scheduler's command line; kube-controller-manager has the same flags."""
     return [
         f"--kubeconfig={kubeconfig}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
-        "--controllers=namespace,garbagecollector,ttl-after-finished,clusterrole-aggregation",
         "--leader-elect=false",
         "--bind-address=127.0.0.1",
         f"--secure-port={port}",

@@ -1,9 +1,8 @@
 """Real members: clusters with an API server of their own, which Karmada pushes to.
 
-There is no kubelet and no Deployment controller in them. Nodes are objects made by hand,
-and a loop reports every Deployment as ready as soon as it appears, so that health,
-evictions and template status are as in life; Pods there are none, so what runs in a
-member does not use its capacity up.
+Nodes are objects made by hand. A member that runs Pods has what `kubelets` starts. The others have no Pods, so
+what runs there does not use their capacity up: a loop reports every Deployment as ready as soon as it appears, so
+that health, evictions and template status are as in life.
 """
 
 from __future__ import annotations
@@ -18,9 +17,11 @@ from pathlib import Path
 
 import requests
 
+from . import kubelets
 from .api import ApiError, Client, Object
 from .apiserver import ApiServer, Site, member_flags
 from .karmada import CLUSTERS
+from .processes import Process
 from .waiting import wait_for
 
 
@@ -32,6 +33,9 @@ class Node:
     memory: str = "16Gi"
     pods: str = "110"
     labels: Mapping[str, str] = field(default_factory=dict)
+    taints: tuple[Mapping[str, str], ...] = ()
+    devices: Mapping[str, str] = field(default_factory=dict)  # extended resources, such as GPUs
+    unschedulable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,9 @@ class RealMember:
     labels: Mapping[str, str] = field(default_factory=dict)
     reports_ready: bool = True  # whether the loop runs that reports Deployments as ready
     runs: Callable[[Object], bool] = lambda _: True  # whether the Pods of a Deployment become ready
+    runs_pods: bool = (
+        False  # whether Pods are created, bound to nodes and started; no loop of the harness runs then
+    )
 
 
 class Member:
@@ -61,13 +68,19 @@ class Member:
         self.name = spec.name
         self._token = secrets.token_hex(16)
         self._site = site
-        self._server = ApiServer(spec.name, site, member_flags(site, spec.name, token=self._token))
+        flags = [
+            *member_flags(site, spec.name, token=self._token),
+            *(kubelets.FLAGS if spec.runs_pods else ()),
+        ]
+        self._server = ApiServer(spec.name, site, flags)
         self.client: Client = self._server.client
         self.kubeconfig: Path = self._server.kubeconfig
+        self._programs: list[Process] = []
         self._stop = threading.Event()
         self._loops = [
             threading.Thread(target=loop, name=f"{self.name}-{loop.__name__}", daemon=True)
             for loop in (self._report_deployments_ready, self._finish_namespaces)
+            if not spec.runs_pods
         ]
 
     def start(self, check: Callable[[], None]) -> None:
@@ -78,6 +91,8 @@ class Member:
             self._make_node(f"{self.name}-node-{number}", node)
         for loop in self._loops:
             loop.start()
+        if self.spec.runs_pods:
+            self._programs = kubelets.start(self._site, self.name, self.kubeconfig)
 
     def join(self, karmada: Client, check: Callable[[], None]) -> None:
         """Register it with Karmada and wait until Karmada has read its nodes."""
@@ -122,6 +137,25 @@ class Member:
         """End its API server, as an outage would. restart() brings it back."""
         self._server.kill()
 
+    def report_ready(self, node: str, *, ready: bool) -> None:
+        """Write the Ready condition of a node, as its kubelet would."""
+        condition = {
+            "type": "Ready",
+            "status": str(ready),
+            "reason": "KubeletReady" if ready else "KubeletNotReady",
+            "message": "written by the harness",
+        }
+        patch = {"status": {"conditions": [condition]}}
+        self.client.patch(f"/api/v1/nodes/{node}/status", patch)
+
+    def stop_programs(self) -> None:
+        """End what runs its Pods, and its API server."""
+        for process in self._programs:
+            process.stop()
+            self._site.supervisor.forget(process)
+        self._programs = []
+        self.kill()
+
     def stop_loops(self) -> None:
         """Signal the loops to end; they do so once the API server is gone."""
         self._stop.set()
@@ -135,16 +169,13 @@ class Member:
 
     def _make_node(self, name: str, node: Node) -> None:
         labels = {"kubernetes.io/hostname": name, **node.labels}
-        self.client.apply({"apiVersion": "v1", "kind": "Node", "metadata": {"name": name, "labels": labels}})
-        resources = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods}
-        ready = {
-            "type": "Ready",
-            "status": "True",
-            "reason": "KubeletReady",
-            "message": "made by the harness",
-        }
-        status = {"capacity": resources, "allocatable": resources, "conditions": [ready]}
+        spec = {"taints": [dict(taint) for taint in node.taints], "unschedulable": node.unschedulable}
+        metadata = {"name": name, "labels": labels}
+        self.client.apply({"apiVersion": "v1", "kind": "Node", "metadata": metadata, "spec": spec})
+        resources = {"cpu": node.cpu, "memory": node.memory, "pods": node.pods, **node.devices}
+        status = {"capacity": resources, "allocatable": resources}
         self.client.patch(f"/api/v1/nodes/{name}/status", {"status": status})
+        self.report_ready(name, ready=True)
 
     def _report_deployments_ready(self) -> None:
         if not self.spec.reports_ready:
