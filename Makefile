@@ -257,6 +257,10 @@ bench-ceiling: binaries ## backlogs and starts on an API server that costs next 
 bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bindings meanwhile, compared with karmada-scheduler (ARGS=--help)
 	@exec $(BIN)/python -m tools.fast_apiserver.storms $(ARGS)
 
+.PHONY: bench-running
+bench-running: binaries ## replicas that run on members with kube-schedulers of their own, compared with karmada-scheduler, half an hour (ARGS="--fleets 1 --seed 2", ARGS=--quick, ARGS=--help)
+	@exec $(BIN)/python -m tools.bench.running $(ARGS)
+
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -16,6 +16,15 @@ MAINTENANCE: Final = {"key": "maintenance", "value": "true", "effect": "NoSchedu
 _GIB: Final = 1024
 _SHAPES: Final = ((4, 16), (8, 32), (16, 64), (32, 128), (32, 256))
 """Cores and GiB of a node."""
+_KINDS: Final[Mapping[str, tuple[int, ...]]] = {
+    "small": (48, 5, 16, 1, 5, 128, 512, 0),
+    "node-sized": (10, 2, 8, 30, 30, 10 * _GIB, 10 * _GIB, 0),
+    "large": (5, 1, 5, 60, 140, 24 * _GIB, 48 * _GIB, 0),
+    "memory": (6, 1, 4, 10, 10, 20 * _GIB, 56 * _GIB, 0),
+    "gpu": (9, 1, 4, 40, 40, 16 * _GIB, 16 * _GIB, 1),
+    "none": (22, 4, 12, 0, 0, 0, 0, 0),
+}
+"""Kind of workload to its weight, and least and most replicas, tenths of a core, and MiB; and its GPUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +99,7 @@ def drawn(seed: int) -> Fleet:
         listed: list[Node] = []
         for _ in range(choices.between(1, 2)):
             shape = _node(*choices.pick(_SHAPES))
-            count = choices.between(2, 6) if int(shape.cpu) > 8 else choices.between(4, 12)
+            count = choices.between(2, 4) if int(shape.cpu) > 8 else choices.between(4, 12)
             listed += [shape] * count
         held = choices.between(0, len(listed) // 3)
         listed[:held] = (
@@ -145,55 +154,27 @@ def _loaded(fleet: Fleet, choices: Random) -> Fleet:
     free = [sum(amounts) for amounts in zip(*(_free(member) for member in fleet.members), strict=True)]
     for own in fleet.own.values():
         free = [free[0] - own.replicas * own.cpu, free[1] - own.replicas * own.memory]
-    gpus = sum(int(node.devices.get(GPU, 0)) for member in fleet.members for node in member.nodes)
+    free.append(sum(int(node.devices.get(GPU, 0)) for member in fleet.members for node in member.nodes))
     names = [member.name for member in fleet.members]
     workloads: list[Workload] = []
-    asked, asked_gpus = [0, 0], 0
+    asked = [0, 0, 0]
     while max(asked[0] / free[0], asked[1] / free[1]) < fleet.load:
-        made = _KINDS[choices.choices(range(len(_KINDS)), _WEIGHTS)[0]](choices)
-        made = replace(made, name=f"{made.name}-{len(workloads)}", placement=_placement(choices, names))
+        made = _workload(choices, len(workloads), _placement(choices, names))
         if made.gpus:
-            if asked_gpus + made.gpus * made.replicas > fleet.load * gpus:
+            if asked[2] + made.gpus * made.replicas > fleet.load * free[2]:
                 continue
-            asked_gpus += made.gpus * made.replicas
+            asked[2] += made.gpus * made.replicas
         else:
-            asked = [asked[0] + made.cpu * made.replicas, asked[1] + made.memory * made.replicas]
+            asked[:2] = asked[0] + made.cpu * made.replicas, asked[1] + made.memory * made.replicas
         workloads.append(made)
     return replace(fleet, workloads=tuple(workloads))
 
 
-def _small(choices: Random) -> Workload:
-    cpu, memory = choices.between(1, 5) * 100, choices.between(1, 4) * 128
-    return Workload("small", choices.between(5, 16), {}, cpu=cpu, memory=memory)
-
-
-def _node_sized(choices: Random) -> Workload:
-    return Workload("node-sized", choices.between(2, 8), {}, cpu=3000, memory=10 * _GIB)
-
-
-def _large(choices: Random) -> Workload:
-    cpu, memory = choices.between(6, 14) * 1000, choices.between(24, 48) * _GIB
-    return Workload("large", choices.between(1, 5), {}, cpu=cpu, memory=memory)
-
-
-def _memory_heavy(choices: Random) -> Workload:
-    memory = choices.between(20, 56) * _GIB
-    return Workload("memory", choices.between(1, 4), {}, cpu=1000, memory=memory)
-
-
-def _gpu(choices: Random) -> Workload:
-    gpus = choices.between(1, 2)
-    return Workload("gpu", choices.between(1, 4), {}, cpu=4000, memory=16 * _GIB, gpus=gpus)
-
-
-def _without_requests(choices: Random) -> Workload:
-    return Workload("none", choices.between(4, 12), {})
-
-
-_KINDS: Final[tuple[Callable[[Random], Workload], ...]] = (
-    _small, _node_sized, _large, _memory_heavy, _gpu, _without_requests,
-)  # fmt: skip
-_WEIGHTS: Final = (48, 10, 5, 6, 9, 22)
+def _workload(choices: Random, number: int, placement: Object) -> Workload:
+    [kind] = choices.choices(list(_KINDS), [each[0] for each in _KINDS.values()])
+    _, *bounds, gpus = _KINDS[kind]
+    replicas, cpu, memory = (choices.between(*bounds[at : at + 2]) for at in (0, 2, 4))
+    return Workload(f"{kind}-{number}", replicas, placement, cpu * 100, memory, gpus)
 
 
 def _placement(choices: Random, names: Sequence[str]) -> Object:
