@@ -17,7 +17,7 @@ NODES = (Node(cpu="4"), Node(cpu="4"), Node(cpu="4", taints=(HELD,)))
 pytestmark = pytest.mark.in_members
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def member(controlplane: ControlPlane) -> Iterator[str]:
     """Run a member with three nodes of four cores, one of which is tainted."""
     controlplane.add(RealMember(NAME, nodes=NODES, labels={"kind": "running"}, runs_pods=True))

@@ -27,7 +27,7 @@ from tools.controlplane.workspace import run_by_hand
 from tools.report import markdown_table
 
 HEADING = (
-    "fleet", "scheduler", "wanted", "placed", "running", "pending", "could run elsewhere", "moved per replica",
+    "fleet", "scheduler", "wanted", "placed", "running", "pending", "lost", "could run elsewhere", "moved per replica",
     "writes per binding", "last change",
 )  # fmt: skip
 
@@ -47,7 +47,7 @@ def settings(options: argparse.Namespace) -> list[Setting]:
 
 def row(fleet: Fleet, setting: Setting, result: Result) -> list[str]:
     """Return a row of the table."""
-    figures = (result.wanted, result.placed, result.running, result.pending, result.elsewhere)
+    figures = (result.wanted, result.placed, result.running, result.pending, result.lost, result.elsewhere)
     return [
         fleet.name,
         setting.label,

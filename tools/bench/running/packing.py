@@ -1,4 +1,4 @@
-"""How many Pods that do not run would fit on the nodes of another member, packed greedily."""
+"""How many Pods that do not run would fit on the nodes of another member, packed greedily, whatever their placements say."""
 
 from __future__ import annotations
 

@@ -47,6 +47,7 @@ class Result:
         placed: Replicas that bindings give to clusters.
         running: Pods that are ready.
         pending: Pods without a node.
+        lost: Replicas that bindings give to clusters and that have no Pod there.
         elsewhere: Replicas that wait or are unplaced, and would fit on a node of a member where they do not wait.
         reported: Ready replicas that the statuses of bindings have.
         bindings: With a placement.
@@ -59,6 +60,7 @@ class Result:
     placed: int
     running: int
     pending: int
+    lost: int
     elsewhere: int
     reported: int
     bindings: int
@@ -157,23 +159,23 @@ def _report_half(plane: ControlPlane, name: str, *, ready: bool) -> None:
 def _result(plane: ControlPlane, fleet: Fleet, space: str, records: Records, began: float) -> Result:
     bindings = plane.client.list(BINDINGS.format(space))
     placements = {item["spec"]["resource"]["name"]: manifests.targets_of(item) for item in bindings}
-    nodes, waiting, running, pending = [], list[Demand](), 0, 0
+    nodes, waiting, mine = [], list[Demand](), list[Object]()
     for name, member in plane.members.items():
         everything = member.client.list("/api/v1/pods")
         nodes += free_nodes(name, member.client.list("/api/v1/nodes"), everything)
         pods = [pod for pod in everything if pod["metadata"]["namespace"] == space]
-        running += sum(map(is_running, pods))
-        without_node = [pod for pod in pods if not pod["spec"].get("nodeName")]
-        pending += len(without_node)
-        waiting += [demand_of(pod, name) for pod in without_node]
+        waiting += [demand_of(pod, name) for pod in pods if not pod["spec"].get("nodeName")]
+        mine += pods
+    pending, placed = len(waiting), sum(sum(each.values()) for each in placements.values())
     for workload in fleet.workloads:
         missing = workload.replicas - sum(placements.get(workload.name, {}).values())
         waiting += [demand_of(workload.manifest(space)["spec"]["template"], "")] * max(0, missing)
     return Result(
         wanted=sum(workload.replicas for workload in fleet.workloads),
-        placed=sum(sum(each.values()) for each in placements.values()),
-        running=running,
+        placed=placed,
+        running=sum(map(is_running, mine)),
         pending=pending,
+        lost=placed - len(mine),
         elsewhere=packed(waiting, nodes),
         reported=sum(reported(bindings)),
         bindings=sum(1 for each in placements.values() if each),
