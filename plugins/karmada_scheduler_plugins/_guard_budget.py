@@ -196,8 +196,9 @@ class MoveBooks(FollowedIndex):
             after = self._counted[key] = scopes, binding.spec.replicas
         if before != after:
             for counted, sign in ((before, -1), (after, 1)):
-                for scope in counted[0] if counted is not None else ():
-                    self._replicas[scope] += sign * counted[1]
+                scopes, replicas = counted or ([], 0)
+                for scope in scopes:
+                    self._replicas[scope] += sign * replicas
 
     def _unstamped_since(self, binding: Binding | None, now: float) -> float:
         """Return since when a task that was not known before is not stamped.

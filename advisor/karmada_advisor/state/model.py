@@ -216,6 +216,10 @@ class ReplicaCounts(Struct, frozen=True):
             self.unknown + other.unknown,
         )
 
+    def __neg__(self) -> ReplicaCounts:
+        """Return what takes these away from a sum."""
+        return ReplicaCounts(-self.wanted, -self.placed, -self.running, -self.unknown)
+
     def __str__(self) -> str:
         """Return the numbers with their words."""
         text = f"{self.wanted:,} wanted, {self.placed:,} placed, {self.running:,} running"

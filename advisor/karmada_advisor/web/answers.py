@@ -117,7 +117,8 @@ class Answers(IdentityStruct):
     @property
     def metrics(self) -> bytes:
         """What was computed, and what losses would do, in the text format of Prometheus."""
-        found, text = self.background.survival, self.counters.text(self.reader.watch_ages)
+        found = self.background.survival
+        text = self.counters.text(self.reader.watch_ages, self.state.contents.index.by_scheduler)
         if found.report is None or found.made_at is None:
             return text
         at_ = found.made_at.timestamp()
@@ -296,4 +297,5 @@ def summary(
         ),
         most_groups=most_groups,
         most_names=most_names,
+        replicas=contents.index.replicas(),
     )

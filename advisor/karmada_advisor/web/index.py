@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from karmada_advisor.explain.overview import GroupKey
-from karmada_advisor.state.model import WORST_FIRST, StateName
+from karmada_advisor.state.model import WORST_FIRST, ReplicaCounts, StateName
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_scheduler.api.binding import BindingKey
 
@@ -31,6 +31,8 @@ class BindingIndex:
         self._by_time: list[tuple[str, IndexedBinding]] = []
         self._counts: dict[str, Counter[StateName]] = {}
         self._replicas: Counter[str] = Counter()
+        self._totals: dict[str, ReplicaCounts] = {}
+        self._by_scheduler: dict[str, tuple[Counter[StateName], ReplicaCounts]] = {}
         self._stamps: dict[str, int] = {}
         for row in rows:
             self._by_key[row.key] = row
@@ -95,9 +97,17 @@ class BindingIndex:
 
     def _count(self, row: IndexedBinding, by: int) -> None:
         self.version += 1
+        change = row.replicas if by > 0 else -row.replicas
+        scheduler = row.binding.spec.responsible_scheduler
+        states, replicas = self._by_scheduler.get(scheduler, (Counter(), ReplicaCounts()))
+        states[row.state] += by
+        self._by_scheduler[scheduler] = states, replicas + change
+        if not states.total():
+            del self._by_scheduler[scheduler]
         for scope in dict.fromkeys(("", row.namespace)):
             self._counts.setdefault(scope, Counter())[row.state] += by
             self._stamps[scope] = self._stamps.get(scope, 0) ^ row.stamp
+            self._totals[scope] = self.replicas(scope) + change
         for target in row.binding.spec.clusters:
             self._replicas[target.name] += by * target.replicas
 
@@ -106,7 +116,7 @@ class BindingIndex:
         if not self._by_namespace[row.namespace]:
             del self._by_namespace[row.namespace]
             if row.namespace:
-                del self._counts[row.namespace], self._stamps[row.namespace]
+                del self._counts[row.namespace], self._stamps[row.namespace], self._totals[row.namespace]
         for name in row.clusters:
             if not self._by_cluster[name]:
                 del self._by_cluster[name], self._replicas[name]
@@ -131,6 +141,16 @@ class BindingIndex:
     def counts(self, namespace: str = "") -> Counter[StateName]:
         """Return how many bindings are in each state, of a namespace or of all."""
         return self._counts.get(namespace, Counter())
+
+    def replicas(self, namespace: str = "") -> ReplicaCounts:
+        """Return what the bindings of a namespace, or all, want, have and run."""
+        return self._totals.get(namespace, ReplicaCounts())
+
+    @property
+    def by_scheduler(self) -> Mapping[str, tuple[Counter[StateName], ReplicaCounts]]:
+        """The bindings by state, and their replicas, by the scheduler that is responsible; the one with most bindings first."""
+        found = self._by_scheduler.copy()
+        return dict(sorted(found.items(), key=lambda item: (-item[1][0].total(), item[0])))
 
     def stamp(self, namespace: str = "") -> int:
         """Return a number that changes with every binding of a namespace, or of all, and says nothing about others."""

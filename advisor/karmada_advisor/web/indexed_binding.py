@@ -11,7 +11,7 @@ import orjson
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.overview import GroupKey, group_key
 from karmada_advisor.state.copies import others_on
-from karmada_advisor.state.model import WORST_FIRST, StateName
+from karmada_advisor.state.model import WORST_FIRST, ReplicaCounts, StateName
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -57,6 +57,7 @@ class IndexedBinding(NamedTuple):
         binding: The object.
         others_on: The clusters on which other bindings require it, or its old copies run.
         text: What a search looks at, in lower case.
+        replicas: What it wants, has and runs.
     """
 
     rank: int
@@ -73,6 +74,7 @@ class IndexedBinding(NamedTuple):
     binding: Binding
     others_on: tuple[str, ...] = ()
     text: str = ""
+    replicas: ReplicaCounts = ReplicaCounts()
 
     @property
     def key(self) -> BindingKey:
@@ -122,6 +124,7 @@ def indexed(binding: Binding, manifest: Mapping[str, Any] | None, facts: Facts) 
         binding,
         tuple(map(interned, others_on(manifest or {}))),
         f"{binding.key} {resource.kind} {resource.name}".lower(),
+        state.replicas,
     )
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
+from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_pyscheduler.metrics.families import Families
+
+BindingsByScheduler = Mapping[str, tuple[Mapping[StateName, int], ReplicaCounts]]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """Of ``WebMetrics.text``."""
 _SIGN_IN: Final = "/sign-in"
 _SIGN_INS: Final = {303: "success", 401: "failure", 429: "limited", 503: "error"}
 """Results of an attempt to sign in by the status of its answer. Others, such as those of foreign sites, are no attempts."""
+_SCHEDULERS: Final = 20
+"""Schedulers with samples of their own, because anybody who writes a policy names one."""
 _ENDS: Final = ("time", "memory", "abandoned")
 _SESSIONS: Final = ("expired", "unreadable", "token_refused")
 
@@ -59,6 +65,18 @@ class WebMetrics:
             "Time since the last event or bookmark of a watch, or since the API server accepted it",
             "kind",
         )
+        self._bindings: Final = families.gauge(
+            "web_bindings",
+            "Bindings by their state and the scheduler that is responsible",
+            "scheduler",
+            "state",
+        )
+        self._replicas: Final = families.gauge(
+            "web_replicas",
+            "Replicas that bindings want, that are placed, that run, and that no cluster has reported",
+            "scheduler",
+            "state",
+        )
         for counter, values in (
             (self._sign_ins, _SIGN_INS.values()),
             (self._refused_sessions, _SESSIONS),
@@ -90,8 +108,21 @@ class WebMetrics:
         if request.route == _SIGN_IN and request.method == "POST" and request.status in _SIGN_INS:
             self._sign_ins.labels(_SIGN_INS[request.status]).inc()
 
-    def text(self, watch_ages: Mapping[str, float]) -> bytes:
-        """Return all metrics in the text format of Prometheus, with the seconds since each watch has said something, by kind."""
+    def text(self, watch_ages: Mapping[str, float], bindings: BindingsByScheduler) -> bytes:
+        """Return all metrics in the text format of Prometheus.
+
+        Args:
+            watch_ages: The seconds since each watch has said something, by kind.
+            bindings: The bindings by state, and their replicas, by scheduler; those after the first are one.
+        """
+        self._bindings.clear()
+        self._replicas.clear()
+        for number, (name, (states, replicas)) in enumerate(bindings.items()):
+            scheduler = name if number < _SCHEDULERS else "others"
+            for state, count in (+Counter(states)).items():
+                self._bindings.labels(scheduler, state.value).inc(count)
+            for field in ("wanted", "placed", "running", "unknown"):
+                self._replicas.labels(scheduler, field).inc(getattr(replicas, field))
         for kind, age in watch_ages.items():
             self._watch_age.labels(kind).set(age)
         return generate_latest(self.registry)

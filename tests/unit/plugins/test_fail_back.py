@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.resync import SETTLE_SECONDS
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
@@ -176,6 +177,7 @@ async def test_the_wait_is_doubled_when_a_binding_leaves_the_term_again() -> Non
         while fleet.placed() == ["m2"]:
             await fleet.check(CHECK)
         waits.append(fleet.now - start)
+        fleet.sleep(SETTLE_SECONDS)
         await fleet.fail_over()
         fleet.change("m1")
     assert [wait // WAIT for wait in waits] == [1, 2, 3, 3]
@@ -195,6 +197,7 @@ async def test_a_binding_that_stayed_long_enough_waits_as_at_first() -> None:
 async def test_a_new_leader_doubles_the_wait_as_well() -> None:
     fleet = await on_backup()
     await fleet.check(WAIT)
+    fleet.sleep(SETTLE_SECONDS)
     await fleet.fail_over()
     fleet.change("m1")
     fleet = await successor_of(fleet)
@@ -456,7 +459,7 @@ async def test_a_rebalance_begins_with_the_first_term_if_that_is_asked_for(
 ) -> None:
     fleet = await on_backup(rebalanceFromFirst=from_first)
     fleet.server.change("web", rescheduleTriggeredAt="2026-01-03T00:00:00Z")
-    await fleet.run()
+    await fleet.run(after=SETTLE_SECONDS)
     assert (fleet.placed(), fleet.term()) == ([cluster_name], f"on-{cluster_name}")
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.resync import SETTLE_SECONDS
 from karmada_scheduler.framework import SUCCESS, GuardContext, Result
 from karmada_scheduler.testing import binding, cluster, decide
 from karmada_scheduler_plugins._cluster_outages import LOST_SECONDS
@@ -233,6 +234,7 @@ async def test_a_workload_returns_to_a_cluster_that_is_not_ready_for_a_moment_if
     await harness.edit(placement=to("m1", "m2"))
     harness.report(m1=2)
     harness.ready("m1", "Unknown")
+    harness.sleep(SETTLE_SECONDS)
     foreign = {"fromCluster": "m2", "producer": "TaintManager", "reason": "TaintUntolerated"}
     await harness.edit(clusters=[], gracefulEvictionTasks=[*harness.tasks(), foreign])
     assert harness.placed() == ["m1"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.resync import SETTLE_SECONDS
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework import SUCCESS, GuardContext, Result
@@ -669,6 +670,7 @@ async def evicted_from_its_new_home(harness: Guarded, *, healthy: bool = True) -
     await harness.edit(placement=to("m1", "m2"))
     ready = {"m1": 2} if healthy else {}
     harness.report("web", **ready)
+    harness.sleep(SETTLE_SECONDS)
     foreign = {"fromCluster": "m2", "producer": "TaintManager", "reason": "TaintUntolerated"}
     await harness.edit(clusters=[], gracefulEvictionTasks=[*harness.tasks(), foreign])
 

@@ -70,7 +70,6 @@ OTHERS: Final[dict[str, int]] = {
     "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
     "framework.runtime.keyed_results:_filter_results": MAX_ENTRIES * POINTER,
     "api.content_cache:_values": MAX_ENTRIES * POINTER,
-    "framework.runtime.keyed_results:_results": MAX_ENTRIES * POINTER,
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
     "estimator.general:_columns": 32 * CLUSTERS * POINTER,

@@ -47,6 +47,7 @@ def _made(dice: random.Random, name: str) -> BindingBuilder:
     if dice.random() < 0.3:
         clusters = [{"name": dice.choice(["m1", "m2"]), "replicas": 1}]
         made.manifest()["spec"]["requiredBy"] = [{"namespace": "a", "name": "app", "clusters": clusters}]
+    made.scheduler(dice.choice(["", "my-scheduler"]))
     condition = dice.choice([DONE, FAILED | {"message": dice.choice(["one", "two"])}])
     return made.condition(**condition).observed_generation(1)
 
@@ -62,6 +63,8 @@ def _shown(index: BindingIndex) -> dict[str, object]:
         "rows": list(index.rows),
         "namespaces": {each: list(index.of_namespace(each)) for each in ("", *index.namespaces)},
         "counts": {each: +index.counts(each) for each in ("", *index.namespaces)},
+        "replicas": {each: index.replicas(each) for each in ("", *index.namespaces)},
+        "schedulers": {name: (+states, found) for name, (states, found) in index.by_scheduler.items()},
         "stamps": {each: index.stamp(each) for each in ("", *index.namespaces)},
         "clusters": {each: (list(index.on(each)), index.replicas_on(each)) for each in ("m1", "m2", "m3")},
         "groups": {key: list(rows) for key, rows in index.groups.items()},

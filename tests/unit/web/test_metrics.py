@@ -5,14 +5,16 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import re
+from collections import Counter
 from pathlib import Path
 
 from cryptography.fernet import Fernet
 
+from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_advisor.web.access import end_of
 from karmada_advisor.web.answer_worker import AnswerWorker, TooLongError
 from karmada_advisor.web.authorization import Authorization
-from karmada_advisor.web.metrics import WebMetrics
+from karmada_advisor.web.metrics import BindingsByScheduler, WebMetrics
 from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import Sessions
 from karmada_pyscheduler.client.reviews import Reviews
@@ -28,7 +30,7 @@ from tools.controlplane.pki import Authority
 def samples(metrics: WebMetrics, name: str) -> dict[str, float]:
     """Return the samples of a family that are not 0, by the values of their labels."""
     found = {}
-    for line in metrics.text({}).decode().splitlines():
+    for line in metrics.text({}, {}).decode().splitlines():
         if match := re.fullmatch(rf"karmada_scheduler_web_{name}(?:\{{(.*)\}})? (\S+)", line):
             found["/".join(re.findall(r'="([^"]*)"', match[1] or ""))] = float(match[2])
     return {labels: value for labels, value in found.items() if value}
@@ -121,7 +123,7 @@ async def test_no_metric_names_who_asks_or_what_they_ask_for(tmp_path: Path) -> 
         for path in ("/n/shop", "/b/shop/checkout-deployment", "/n/bakery", "/dev", "/v1/quotas/shop"):
             await site.get(path, Cookie=cookie_of(cookies))
 
-    text = page.metrics.text({"Cluster": 1.5}).decode()
+    text = page.metrics.text({"Cluster": 1.5}, {}).decode()
     assert 'route="/n/{namespace}"' in text
     for name in ("dev", "good", "shop", "checkout", "bakery"):
         assert not re.search(rf"\b{name}\b", text), name
@@ -160,7 +162,32 @@ def test_the_certificate_that_is_served_says_when_it_ends(tmp_path: Path) -> Non
 
 
 def test_the_age_of_each_watch_is_exposed() -> None:
-    text = WebMetrics().text({"Cluster": 1.5, "ResourceBinding": 70.0}).decode()
+    text = WebMetrics().text({"Cluster": 1.5, "ResourceBinding": 70.0}, {}).decode()
 
     assert 'karmada_scheduler_web_watch_age_seconds{kind="Cluster"} 1.5' in text
     assert 'karmada_scheduler_web_watch_age_seconds{kind="ResourceBinding"} 70.0' in text
+
+
+def test_bindings_and_replicas_are_exposed_by_the_scheduler_that_is_responsible() -> None:
+    metrics = WebMetrics()
+    placed = Counter({StateName.PLACED: 3, StateName.STUCK: 1})
+    metrics.text({}, {"default-scheduler": (placed, ReplicaCounts(9, 8, 5, 1))})
+    many = {f"s{number}": (Counter({StateName.PLACED: 1}), ReplicaCounts(2, 2, 2)) for number in range(25)}
+
+    def exposed(name: str, bindings: BindingsByScheduler) -> dict[str, float]:
+        lines = metrics.text({}, bindings).decode().splitlines()
+        found = [re.fullmatch(rf"karmada_scheduler_web_{name}{{(.*)}} (\S+)", line) for line in lines]
+        return {"/".join(re.findall(r'="([^"]*)"', each[1])): float(each[2]) for each in found if each}
+
+    one = {"default-scheduler": (placed, ReplicaCounts(9, 8, 5, 1))}
+    assert exposed("bindings", one) == {"default-scheduler/placed": 3, "default-scheduler/stuck": 1}
+    assert exposed("replicas", one) == {
+        "default-scheduler/wanted": 9,
+        "default-scheduler/placed": 8,
+        "default-scheduler/running": 5,
+        "default-scheduler/unknown": 1,
+    }
+    assert exposed("bindings", many) == {f"s{number}/placed": 1 for number in range(20)} | {
+        "others/placed": 5
+    }
+    assert exposed("replicas", {}) == {}

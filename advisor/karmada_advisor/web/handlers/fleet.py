@@ -83,6 +83,7 @@ class FleetHandlers(HandlerGroup):
             {
                 "name": row.name,
                 "bindings": {state.value: count for state, count in row.counts.items() if count},
+                "replicas": fields_of(state.contents.index.replicas(row.name)),
             }
             for row in rows
         ]

@@ -5,15 +5,24 @@ Other bindings are scheduled and written meanwhile.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.structs import Struct, field
 
+if TYPE_CHECKING:
+    import asyncio  # answers from files start without it
+
 __timeout_shield__ = True
+
+
+def _new_event() -> asyncio.Event:
+    import asyncio
+
+    return asyncio.Event()
 
 
 class AbandonedError(Exception):
@@ -51,7 +60,7 @@ class PendingPermit(Struct, eq=False):
     reasons: Mapping[str, str] | None = None
     result: Result | AbandonedError | None = None
     _allowed: set[str] = field(default_factory=set)
-    _ended: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Event = field(default_factory=_new_event)
 
     @property
     def pending(self) -> Sequence[str]:
@@ -83,6 +92,8 @@ class PendingPermit(Struct, eq=False):
         Raises:
             AbandonedError: The decision is outdated, or the process stops.
         """
+        import asyncio
+
         began = asyncio.get_running_loop().time()
         while self.result is None:
             # The timeout of a plugin that has allowed the binding no longer counts.
