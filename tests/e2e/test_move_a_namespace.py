@@ -74,6 +74,7 @@ def test_a_moved_namespace_keeps_bindings_and_placements_and_so_does_the_way_bac
     def kept() -> list[tuple[str, dict[str, int]]]:
         return [(found["metadata"]["uid"], placed(found)) for found in (web.binding(), many.binding())]
 
+    assert "another scheduler by being deleted and created" in _execute(PLAN, web, tmp_path)
     _execute(MOVE, web, tmp_path)
     wait_owner("my-scheduler", web, many)
     assert kept() == [(found["metadata"]["uid"], placed(found)) for found in before]

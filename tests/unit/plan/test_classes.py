@@ -428,3 +428,44 @@ def test_static_assignments_of_a_quota_are_said_not_to_be_judged() -> None:
     assert any(
         each.startswith("not judged: static assignments of the quota default/q") for each in plan.notes
     )
+
+
+def by(scheduler: str, found: dict[str, Any]) -> dict[str, Any]:
+    """Return a policy of a scheduler."""
+    return {**found, "spec": {**found["spec"], "schedulerName": scheduler}}
+
+
+def test_a_policy_that_gets_another_scheduler_keeps_its_workloads_and_their_placements() -> None:
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.put(by("my-scheduler", policy_p())),
+        policies=[policy_p()],
+    )
+    assert (plan.counts["moved"], plan.counts["adopted"], plan.counts["released"]) == (0, 0, 0)
+    [note] = [each for each in plan.notes if "another scheduler" in each]
+    assert note.startswith("1 policy gets another scheduler by being deleted and created")
+
+
+def test_what_another_policy_selects_is_its_own_after_a_change_of_the_scheduler() -> None:
+    general = policy("zz", {"replicaScheduling": DYNAMIC, "clusterAffinity": {"clusterNames": ["m2"]}})
+    general["spec"]["resourceSelectors"] = [{"apiVersion": "apps/v1", "kind": "Deployment"}]
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.put(by("my-scheduler", policy_p())),
+        policies=[policy_p(), general],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.ADOPTED)
+    assert str(only(plan).policy) == "ClusterPropagationPolicy zz"
+
+
+def test_a_change_of_the_scheduler_and_of_the_placement_moves_what_the_new_placement_excludes() -> None:
+    after = policy_p(clusterAffinity={"clusterNames": ["m2"]})
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.put(by("my-scheduler", after)),
+        policies=[policy_p()],
+    )
+    assert (only(plan).effect, only(plan).claim) == (Effect.MOVED, ClaimChange.KEPT)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.claims.claim import claim
@@ -24,7 +24,7 @@ from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.stored import mappings, part, policy_key, text_of, value_at
 from karmada_advisor.whatif.plan.model import ClaimChange
 from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, PlanObjects, resource_key
-from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
 from karmada_scheduler.structs import Struct, field, replace
@@ -93,8 +93,12 @@ def _is_resized(old: Manifest, new: Manifest, options: DetectorOptions) -> bool:
 
 
 def _events(before: PlanObjects, after: PlanObjects) -> Iterator[Event]:
-    """Yield the changes of policies and templates, deletions of policies last."""
+    """Yield the changes of policies and templates, deletions of policies last.
+
+    Policies with another scheduler are deleted, all of them, and then created: Karmada refuses to change their name.
+    """
     old, new = before.policies or {}, after.policies or {}
+    yield from (PolicyDeleted(policy) for policy in _with_other_scheduler(old, new))
     for key, manifest in after.templates.items():
         if before.templates.get(key) is not manifest:
             yield TemplateWritten(read_template(manifest))
@@ -102,6 +106,15 @@ def _events(before: PlanObjects, after: PlanObjects) -> Iterator[Event]:
         if old.get(policy) is not manifest:
             yield PolicyWritten(manifest)
     yield from (PolicyDeleted(policy) for policy in old if policy not in new)
+
+
+def _with_other_scheduler(
+    old: Mapping[PolicyKey, Manifest], new: Mapping[PolicyKey, Manifest]
+) -> list[PolicyKey]:
+    def scheduler(policy: Manifest) -> str:
+        return text_of(policy, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME
+
+    return [key for key in old.keys() & new.keys() if scheduler(old[key]) != scheduler(new[key])]
 
 
 def _apply(
@@ -133,6 +146,11 @@ def _apply(
         if not each.replicas_known and (each.binding_before is None or each.template in written):
             derived.unjudged.add(key)
     _notes(found, events, derived)
+    if moved := _with_other_scheduler(before.policies or {}, after.policies or {}):
+        derived.notes.append(
+            f"{counted(len(moved), 'policy gets', 'policies get')} another scheduler by being deleted and created, as Karmada "
+            "refuses the edit; another policy that selects one of their workloads claims it meanwhile, and keeps it"
+        )
     if before.policies is None and any(isinstance(each, TemplateWritten) for each in events):
         derived.notes.append(
             "no policies were read: they are taken to be as their bindings have them (--policies)"
@@ -161,7 +179,7 @@ def _take(
         derived.concerned.add(key)
     if each.policy_after is None and each.policy_before is not None:
         derived.claims[key] = ClaimChange.RELEASED
-    elif each.policy_after is not None and each.binding_before is not None and not each.is_kept:
+    elif each.policy_after not in (None, each.policy_before) and each.binding_before is not None:
         derived.claims[key] = ClaimChange.ADOPTED
     if each.waits is Waits.TEMPLATE_CHANGE and each.policy_after in changed:
         derived.deferred.add(key)
