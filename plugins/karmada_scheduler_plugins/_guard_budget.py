@@ -190,13 +190,13 @@ class MoveBooks(FollowedIndex):
             self._enter_text(binding, text, leaves=leaves, is_under_way=move is not None)
 
     def _count_replicas(self, key: BindingKey, binding: Binding | None) -> None:
-        before, after = self._counted.pop(key, None), None
+        none: tuple[list[Scope], int] = ([], 0)
+        before, after = self._counted.pop(key, none), none
         if binding is not None:
-            scopes = [scope for kind in self._with_percent for scope in scopes_of(binding, kind)]
-            after = self._counted[key] = scopes, binding.spec.replicas
+            counted = [scope for kind in self._with_percent for scope in scopes_of(binding, kind)]
+            after = self._counted[key] = counted, binding.spec.replicas
         if before != after:
-            for counted, sign in ((before, -1), (after, 1)):
-                scopes, replicas = counted or ([], 0)
+            for (scopes, replicas), sign in ((before, -1), (after, 1)):
                 for scope in scopes:
                     self._replicas[scope] += sign * replicas
 
