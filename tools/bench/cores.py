@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -109,7 +109,7 @@ class OwnRule:
 class Ours:
     """The core as ``Scheduler`` runs it: its cache, plugins with metrics and timeouts, the general estimator."""
 
-    def __init__(self, clusters: Sequence[Manifest], profile: Framework | None = None) -> None:
+    def __init__(self, clusters: Iterable[Manifest], profile: Framework | None = None) -> None:
         """Fill the cache with a fleet; without a profile, decide with the in-tree plugins."""
         self._gates = FeatureGates({})
         self._plugins = (profile or framework(gates=self._gates)).plugins

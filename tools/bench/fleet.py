@@ -69,9 +69,10 @@ class Fleet:
     def __post_init__(self) -> None:
         self._dice = random.Random(f"fleet/{self.seed}/{self.size}/{self.models}")
         for number in range(self.size):
-            self.clusters[f"m{number:04}"] = self._cluster(number)
+            self.clusters[f"m{number:04}"] = self.manifest(number)
 
-    def _cluster(self, number: int) -> Manifest:
+    def manifest(self, number: int) -> Manifest:
+        """Draw a cluster."""
         nodes = self._dice.choice((2, 3, 4, 6, 10))
         member = SimulatedMember(
             f"m{number:04}",

@@ -1,5 +1,7 @@
 """What a plugin costs a decision, by extension point: CPU time of profiles with one plugin each, measured in turns.
 
+The peak memory is that of a process for each profile, which reads the most clusters and decides about these bindings.
+
     make bench-plugins                     # the table of docs/writing-plugins.md
     python -m tools.bench.plugin_costs --sizes 1000 5000 --rounds 9
 
@@ -9,9 +11,13 @@ Every plugin does next to nothing, so a row has what the framework costs. All de
 from __future__ import annotations
 
 import argparse
+import multiprocessing
+import os
 import statistics
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from typing import Any, Final
 
 from karmada_advisor.views.text import table
@@ -19,6 +25,7 @@ from karmada_scheduler.framework import SUCCESS, EstimateContext, ReplicaEstimat
 from karmada_scheduler.testing import framework
 from tools.bench.cores import Batch, Ours
 from tools.bench.fleet import Bindings, Fleet
+from tools.bench.plane_meters import peak_mib
 
 _HARMLESS: Final[Mapping[str, Callable[..., Any]]] = {
     "filter": lambda _self, _context: SUCCESS,
@@ -58,6 +65,7 @@ PROFILES: Final[Mapping[str, Sequence[Any]]] = {
     "PreFilter and Filter": _with("pre_filter", "filter"),
     "Score with score_key": _with("score", "score_key"),
     "Score": _with("score"),
+    "Filter and Score": _with("filter", "score"),
     "PreScore and Score": _with("pre_score", "score"),
     "Score and NormalizeScore": _with("score", "normalize_score"),
     "EstimateReplicas, 10 clusters": _with(estimate_replicas=_estimating(10)),
@@ -88,6 +96,14 @@ def measured(size: int, *, rounds: int, bindings: int) -> dict[str, float]:
     return {label: statistics.median(each) for label, each in found.items()}
 
 
+def peak(label: str, size: int, bindings: int) -> float:
+    """Return the peak memory of this process in MiB, after it has read clusters and decided with a profile."""
+    fleet, drawn = Fleet(0), Bindings(["dynamic weight"])
+    ours = Ours((fleet.manifest(number) for number in range(size)), framework(*PROFILES[label]))
+    ours.run(Batch([drawn.draw() for _ in range(bindings)]))
+    return peak_mib(os.getpid())
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(prog="make bench-plugins", description=(__doc__ or "").splitlines()[0])
@@ -96,8 +112,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--bindings", type=int, default=200, help="in a round")
     options = parser.parse_args(arguments)
     sizes = [measured(size, rounds=options.rounds, bindings=options.bindings) for size in options.sizes]
-    rows = [(label, *(f"{each[label]:.2f}" for each in sizes)) for label in PROFILES]
-    header = ("plugin", *(f"{size:,} clusters, ms" for size in options.sizes))
+    most = max(options.sizes)
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), max_tasks_per_child=1) as pool:
+        peaks = pool.map(partial(peak, size=most, bindings=options.bindings), PROFILES)
+        rows = [
+            (label, *(f"{each[label]:.2f}" for each in sizes), f"{mib:.1f}")
+            for label, mib in zip(PROFILES, peaks, strict=True)
+        ]
+    header = ("plugin", *(f"{size:,} clusters, ms" for size in options.sizes), f"{most:,} clusters, peak MiB")
     sys.stdout.write(table(header, rows) + "\n")
     return 0
 
