@@ -226,6 +226,24 @@ def test_candidates_do_not_change_when_the_cache_is_refreshed() -> None:
     assert shown(candidates) == shown(CandidateList(before))
 
 
+@pytest.mark.parametrize("tier_scores", TIER_SCORES.values(), ids=TIER_SCORES)
+@pytest.mark.parametrize("share", [0.0, 0.3])
+def test_an_order_for_one_binding_equals_one_built_from_scratch(
+    tier_scores: Sequence[TierScore], share: float
+) -> None:
+    shared, rng = ChangingClusters(6, tier_scores=tier_scores).cached(), random.Random(6)
+    left_out = {each.name for each in shared if rng.random() < share} | {"unknown"}
+    kept = [each for each in shared.feasible.clusters if each.name not in left_out]
+    more = {each.name: rng.choice((0, 10, 10, 90)) for each in kept}
+    rows, few = (
+        {each.name: row for row, each in enumerate(kept)},
+        [each for each in shared if each.name in more],
+    )
+    raised = sorted((each._replace(score=each.score + more[each.name]) for each in few), key=sort_key)
+    assert shown(shared.narrowed(left_out, kept, rows, list(more.values()))) == shown(CandidateList(raised))
+    assert shared.narrowed(left_out, kept, rows) == few
+
+
 def test_lazy_candidates_are_equal_in_any_order_of_access() -> None:
     clusters = ChangingClusters(5, tier_scores=TIER_SCORES["several"])
     expected = clusters.from_scratch()

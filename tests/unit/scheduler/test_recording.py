@@ -3,8 +3,14 @@
 import json
 from typing import Any
 
+import pytest
+
+from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api_error import ApiError
+from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework import Result
+from karmada_scheduler.framework.runtime.framework import Framework
 from tests.unit.explain.recorded import RecorderHarness
 from tests.unit.framework.scheduler_harness import SchedulerHarness
 
@@ -103,3 +109,21 @@ async def test_bindings_that_need_no_decision_have_no_record() -> None:
     harness.put(suspension={"scheduling": True})
     assert await harness.recorded() == []
     assert harness.records.recorder._seq == 0
+
+
+@pytest.mark.parametrize("is_recorded", [False, True])
+async def test_a_decision_that_waits_for_its_write_holds_its_clusters_for_records_only(
+    monkeypatch: pytest.MonkeyPatch, *, is_recorded: bool
+) -> None:
+    harness = Harness() if is_recorded else SchedulerHarness()
+    held, begin = [], BindingCycle.begin
+
+    def record(cycle: BindingCycle, binding: Binding, decision: Decision, framework: Framework) -> Any:
+        held.append(decision)
+        return begin(cycle, binding, decision, framework)
+
+    monkeypatch.setattr(BindingCycle, "begin", record)
+    harness.put()
+    await harness.run()
+    assert harness.placed()
+    assert bool(held[0].attempts[-1].candidates) is is_recorded
