@@ -235,10 +235,8 @@ def test_an_order_for_one_binding_equals_one_built_from_scratch(
     left_out = {each.name for each in shared if rng.random() < share} | {"unknown"}
     kept = [each for each in shared.feasible.clusters if each.name not in left_out]
     more = {each.name: rng.choice((0, 10, 10, 90)) for each in kept}
-    rows, few = (
-        {each.name: row for row, each in enumerate(kept)},
-        [each for each in shared if each.name in more],
-    )
+    rows = {each.name: row for row, each in enumerate(kept)}
+    few = [each for each in shared if each.name in rows]
     raised = sorted((each._replace(score=each.score + more[each.name]) for each in few), key=sort_key)
     assert shown(shared.narrowed(left_out, kept, rows, list(more.values()))) == shown(CandidateList(raised))
     assert shared.narrowed(left_out, kept, rows) == few
