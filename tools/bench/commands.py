@@ -216,7 +216,7 @@ def _explain(folder: Path, clusters: int) -> tuple[str, bool]:
         binding, algorithm = Binding.from_manifest(manifest), SchedulingAlgorithm(gates, local)
         began = time.process_time()
         plugins, snapshot = framework(gates=gates), Snapshot.of(fleet)
-        explain(ExplainInputs(binding, snapshot, plugins, gates, algorithm, local))
+        explain(ExplainInputs(binding, snapshot, plugins, algorithm))
         spent.append(1000 * (time.process_time() - began))
     return f"{median(spent):.0f} ms CPU", median(spent) <= _EXPLAIN_MS.get(clusters, 1000)
 

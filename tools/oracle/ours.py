@@ -88,11 +88,8 @@ class Scenario:
             binding,
             self.snapshot,
             self.framework,
-            self.gates,
             self._algorithm,
-            self._estimators,
             self.assumed,
-            empty_workload_propagation=self.empty_workload_propagation,
         )
 
     def _rules(self, binding: Binding) -> list[str]:

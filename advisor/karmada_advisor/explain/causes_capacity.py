@@ -67,7 +67,7 @@ def may_be_overcommitted(binding: Binding, clusters: Sequence[Cluster]) -> bool:
 def burst(situation: Situation) -> Iterator[Cause]:
     """Yield that several decisions within seconds counted on the same capacity, and together need more."""
     found = next((found for found in _overcommitted(situation) if found.is_burst), None)
-    if found is None or situation.inputs.gates.enabled(GATE):
+    if found is None or situation.inputs.algorithm.gates.enabled(GATE):
         return
     names, seconds = [str(binding.key) for binding in found.bindings], int(_BURST.total_seconds())
     evidence = _evidence(found) | {"bindings": len(names), "names": names[:_NAMED], "withinSeconds": seconds}
@@ -223,7 +223,7 @@ def not_in_models(situation: Situation) -> Iterator[Cause]:
 
     Source: karmada v1.18.2 pkg/estimator/client/general.go.
     """
-    requirements, gates = situation.inputs.binding.spec.replica_requirements, situation.inputs.gates
+    requirements, gates = situation.inputs.binding.spec.replica_requirements, situation.inputs.algorithm.gates
     uses_models = gates.enabled("CustomizedClusterResourceModeling")
     if requirements is None or gates.rules.model_estimate != "simulate" or not uses_models:
         return

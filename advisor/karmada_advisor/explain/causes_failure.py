@@ -217,7 +217,7 @@ def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, An
     by_capacity = sorted(situation.now.attempt.candidates, key=lambda each: -each.available)
     best = {each.name: each.available for each in by_capacity[:most]}
     needed = situation.inputs.binding.spec.replicas
-    if counts_component_sets(situation.inputs.binding.spec, situation.inputs.gates):
+    if counts_component_sets(situation.inputs.binding.spec, situation.inputs.algorithm.gates):
         text = "no cluster can take one set of all components"
         yield Cause("ComponentSets", Stage.CAPACITY, evidence | {"sets": best}, text)
         return

@@ -171,7 +171,7 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
     works = situation.first.decision.affinity_name
     if works is not None and names.index(works) < names.index(used):
         never = "a binding never returns to a term that it has left, not even with a WorkloadRebalancer"
-        if situation.inputs.gates.rules.reschedule_from_first:
+        if situation.inputs.algorithm.gates.rules.reschedule_from_first:
             never = RETURNS_ON_REQUEST
         text = f"the term {works} works again, but the term {used} is in use, and {never}"
         plugin = situation.returned_by

@@ -55,7 +55,7 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     evidence: dict[str, Any] = {"cluster": cluster, "term": own, "inUse": in_use}
     if of_cluster_ < used:
         never = "a binding never returns to a term that it has left"
-        if situation.inputs.gates.rules.reschedule_from_first:
+        if situation.inputs.algorithm.gates.rules.reschedule_from_first:
             never = RETURNS_ON_REQUEST
         text = f"{cluster} belongs to the term {own}, and {never}"
         plugin = situation.returned_by

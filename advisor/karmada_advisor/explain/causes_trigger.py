@@ -107,7 +107,7 @@ def of_no_replicas(situation: Situation) -> Iterator[Cause]:
     """Yield why an empty result is right."""
     flag = "--enable-empty-workload-propagation"
     text = f"0 replicas are divided, so no cluster has any; {flag} would keep the selected clusters"
-    evidence = {"replicas": 0, "flag": flag, "enabled": situation.inputs.empty_workload_propagation}
+    evidence = {"replicas": 0, "flag": flag, "enabled": situation.inputs.algorithm.empty_workload_propagation}
     yield Cause("ZeroReplicas", Stage.DIVIDE, evidence, text)
 
 

@@ -14,8 +14,7 @@ from karmada_advisor.state.reading import Facts
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import parse_time, second_after
 from karmada_scheduler.api.workload import WorkloadAnswer
-from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.core.available_replicas import Assumed, LocalEstimator
+from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import Classification, classify
 from karmada_scheduler.core.condition import UNSCHEDULABLE, condition_for
 from karmada_scheduler.core.decision import Decision
@@ -38,10 +37,8 @@ class ExplainInputs(Struct, frozen=True):
         binding: As it is now.
         snapshot: All clusters.
         framework: The plugins of the binding's profile.
-        gates: Feature gates.
-        algorithm: The core, with these gates, ``estimators`` and ``empty_workload_propagation``; it has
-            caches, so inputs that differ only in the binding should share it.
-        estimators: The estimators of ``algorithm``; those in the member clusters are not asked.
+        algorithm: The core, with gates and estimators; those in the member clusters are not asked. It has caches, so
+            inputs that differ only in the binding should share it.
         assumed: Placements that count as taken.
         workload: Metadata of the workload, for plugins that need it.
         scheduler_names: Names of the profiles; None if every binding is scheduled here.
@@ -53,7 +50,7 @@ class ExplainInputs(Struct, frozen=True):
         missing: Plugins of the process that decides whose code is not here, so that decisions here differ from its own.
         not_known: That nobody here knows by which rules its scheduler decides; "" if somebody does.
         plugin_dirs: Where that process has loaded plugins from.
-        rules: What ``framework`` and ``gates`` are, for people.
+        rules: What ``framework`` and the gates are, for people.
         quotas: The quotas of its namespace that count, and whether that is sure; None if they were not read.
         others: The other bindings, as far as they were read; to find decisions that counted on the same capacity.
     """
@@ -61,11 +58,8 @@ class ExplainInputs(Struct, frozen=True):
     binding: Binding
     snapshot: Snapshot
     framework: Framework
-    gates: FeatureGates
     algorithm: SchedulingAlgorithm
-    estimators: Sequence[LocalEstimator]
     assumed: Assumed = field(default_factory=dict)
-    empty_workload_propagation: bool = False
     workload: WorkloadAnswer | None = None
     scheduler_names: frozenset[str] | None = None
     binding_manifest: Manifest | None = None
@@ -89,10 +83,7 @@ class ExplainInputs(Struct, frozen=True):
             binding,
             snapshot,
             framework,
-            rules.gates,
             rules.algorithm,
-            rules.estimators.local,
-            empty_workload_propagation=rules.empty_workload_propagation,
             workload=rules.workload_for(binding, framework),
             scheduler_names=rules.frameworks.names,
             facts=Facts(cluster_of=lambda name: None if snapshot.get(name) is None else {}),
@@ -118,7 +109,7 @@ class ExplainInputs(Struct, frozen=True):
         Raises:
             SchedulingError: The binding has no placement.
         """
-        return classify(self.binding, is_gone=self.snapshot.is_gone, gates=self.gates)
+        return classify(self.binding, is_gone=self.snapshot.is_gone, gates=self.algorithm.gates)
 
     def decide(self, *, admits: bool = True) -> Decision:
         """Return the stable decision with what its steps worked with, whether or not anything asks for it.

@@ -45,9 +45,10 @@ def trace_capacity(
 ) -> Mapping[str, CapacityCell]:
     """Return the capacity of the candidates by name; the estimators of this process say it for each resource alone."""
     spec, candidates = cycle.binding.spec, attempt.candidates
-    assumed = kept.assumed if inputs.gates.enabled("SchedulingOvercommitProtection") else {}
+    algorithm = inputs.algorithm
+    assumed = kept.assumed if algorithm.gates.enabled("SchedulingOvercommitProtection") else {}
     clusters = [each.cluster for each in candidates]
-    is_counted, by_sets = counts(spec), counts_component_sets(spec, inputs.gates)
+    is_counted, by_sets = counts(spec), counts_component_sets(spec, algorithm.gates)
 
     def asked(estimator: LocalEstimator, requirements: ReplicaRequirements | None) -> list[int | None]:
         if not is_counted:
@@ -60,12 +61,12 @@ def trace_capacity(
         assert isinstance(found, Sequence)  # estimators of this process do not wait
         return [None if each == NO_OPINION else each for each in found]
 
-    answers = {each.name: asked(each, spec.replica_requirements) for each in inputs.estimators}
+    answers = {each.name: asked(each, spec.replica_requirements) for each in algorithm.estimators}
     limits: list[_Limit] = []
-    if inputs.estimators and by_sets:
+    if algorithm.estimators and by_sets:
         limits = [_Limit(_SETS)] * len(clusters)
-    elif inputs.estimators and is_counted:
-        general = inputs.estimators[0]
+    elif algorithm.estimators and is_counted:
+        general = algorithm.estimators[0]
         limits = _limits(clusters, answers[general.name], spec, partial(asked, general))
     cells: dict[str, CapacityCell] = {}
     for index, each in enumerate(candidates):
@@ -74,7 +75,7 @@ def trace_capacity(
         least = min(known, key=lambda estimate: estimate.replicas or 0, default=None)
         limit = limits[index] if limits else _Limit("")
         counted = known and is_counted and not by_sets
-        bound = _bound(each.cluster, spec, assumed, inputs.gates) if counted else ""
+        bound = _bound(each.cluster, spec, assumed, algorithm.gates) if counted else ""
         changes = [found for found in kept.estimates if each.name in found[1].clusters]
         if changes and (least is None or each.allocatable != least.replicas):
             plugins = ", ".join(name for name, _ in changes)

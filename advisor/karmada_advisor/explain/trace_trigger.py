@@ -40,7 +40,7 @@ def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
     leaving = ", ".join(target.name for target in spec.clusters if inputs.snapshot.is_gone(target.name))
     sides = (
         (placement_changed(binding, placement), _applied(binding, placement), "spec.placement"),
-        (replicas_changed(binding, placement, inputs.gates), held, str(spec.replicas)),
+        (replicas_changed(binding, placement, inputs.algorithm.gates), held, str(spec.replicas)),
         (binding.reschedule_triggered, requested, f"scheduled {at(binding.status.last_scheduled_time)}"),
         (is_duplicated or not spec.is_workload, "Duplicated" if is_duplicated else "Divided", workload),
         (bool(leaving), leaving or "none", ""),

@@ -33,20 +33,16 @@ def inputs_of(
 ) -> ExplainInputs:
     """Return what a decision about the binding reads."""
     gates = gates or FeatureGates()
-    local = (GeneralEstimator(gates),)
     algorithm = SchedulingAlgorithm(
-        gates, local, peers=peers, empty_workload_propagation=empty_workload_propagation
+        gates, (GeneralEstimator(gates),), peers=peers, empty_workload_propagation=empty_workload_propagation
     )
     manifests = {each.manifest()["metadata"]["name"]: each.manifest() for each in clusters}
     return ExplainInputs(
         binding.build(),
         snapshot(*clusters),
         framework(*plugins, gates=gates),
-        gates,
         algorithm,
-        local,
         assumed=assumed or {},
-        empty_workload_propagation=empty_workload_propagation,
         workload=binding.workload_answer,
         scheduler_names=scheduler_names,
         binding_manifest=binding.manifest(),

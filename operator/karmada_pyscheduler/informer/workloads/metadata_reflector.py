@@ -80,7 +80,6 @@ class MetadataReflector(Struct):
     """Lists and watches one kind into a store, and reads single objects that the watch has not delivered.
 
     Attributes:
-        store: The metadata.
         started: Time of the start, in seconds.
         is_synced: Whether a complete list was stored.
         problem: A failure that retries cannot fix, shown to users; "" without one.
