@@ -96,6 +96,13 @@ class ElectionHarness:
             random=FakeRandom(),
         )
 
+    async def renew_until(self, elector: Elector, seconds: float) -> asyncio.Task[Any]:
+        """Let a leader renew its Lease up to a time; return the task, which goes on."""
+        renewing = asyncio.create_task(elector.renew())
+        while self.seconds < seconds:
+            await asyncio.sleep(0)
+        return renewing
+
     async def leader(self, identity: str = "us", **settings: Any) -> Elector:
         elector = self.candidate(identity, **settings)
         await elector.acquire()
@@ -154,9 +161,7 @@ async def test_a_released_lease_is_acquired_at_once(harness: ElectionHarness) ->
 
 async def test_renewing_keeps_the_time_of_acquisition_and_the_transitions(harness: ElectionHarness) -> None:
     elector = await harness.leader()
-    renewing = asyncio.create_task(elector.renew())
-    while harness.seconds < 10:
-        await asyncio.sleep(0)
+    renewing = await harness.renew_until(elector, 10)
     renewing.cancel()
     assert harness.spec["acquireTime"] == "2026-01-02T03:04:05.678901Z"
     assert harness.spec["renewTime"] > "2026-01-02T03:04:13"
@@ -198,9 +203,7 @@ async def test_a_short_outage_of_the_api_server_costs_no_leadership(harness: Ele
             harness.failure = None
 
     harness.on_sleep = recover
-    renewing = asyncio.create_task(elector.renew())
-    while harness.seconds < 60:
-        await asyncio.sleep(0)
+    renewing = await harness.renew_until(elector, 60)
     assert elector.is_leader()
     renewing.cancel()
 
@@ -431,9 +434,7 @@ async def test_the_last_renewal_may_be_just_before_the_deadline(harness: Electio
             harness.failure = None
 
     harness.on_sleep = recover
-    renewing = asyncio.create_task(elector.renew())
-    while harness.seconds < 20:
-        await asyncio.sleep(0)
+    renewing = await harness.renew_until(elector, 20)
     assert elector.is_leader()
     renewing.cancel()
 
@@ -512,9 +513,7 @@ async def test_a_candidate_whose_write_is_refused_does_not_lead(
 async def test_a_leader_whose_renewal_conflicts_twice_leads_on(harness: ElectionHarness) -> None:
     elector = await harness.leader()
     harness.refusals = [CONFLICT, CONFLICT]
-    renewing = asyncio.create_task(elector.renew())
-    while harness.seconds < 30:
-        await asyncio.sleep(0)
+    renewing = await harness.renew_until(elector, 30)
     assert elector.is_leader()
     renewing.cancel()
 
@@ -535,9 +534,7 @@ async def test_a_leader_whose_lease_was_released_by_others_takes_it_as_a_new_one
 async def test_a_lease_that_was_deleted_is_created_again(harness: ElectionHarness) -> None:
     elector = await harness.leader()
     harness.lease = None
-    renewing = asyncio.create_task(elector.renew())
-    while harness.seconds < 3:
-        await asyncio.sleep(0)
+    renewing = await harness.renew_until(elector, 3)
     renewing.cancel()
     assert harness.spec["holderIdentity"] == "us"
     assert elector.is_leader()

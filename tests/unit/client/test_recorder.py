@@ -43,6 +43,11 @@ class RecorderHarness:
             raise self.failures.pop(0)
         self.requests.append((method, path, body))
 
+    async def post(self, about: Binding) -> None:
+        """Record an event about a binding, and post what there is."""
+        self.recorder.record(about, NORMAL, "Reason", "message")
+        await self.post_all()
+
     async def post_all(self) -> None:
         async with self.recorder.posting(flush_seconds=5):
             pass
@@ -55,8 +60,7 @@ def binding() -> Binding:
 
 async def test_an_event_is_posted_about_the_binding_and_about_its_template(binding: Binding) -> None:
     harness = RecorderHarness()
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
+    await harness.post(binding)
     (method, path, body), (_, _, template) = harness.requests
     assert (method, path) == ("POST", "/api/v1/namespaces/demo/events")
     assert body["involvedObject"] == {
@@ -130,12 +134,10 @@ async def test_an_equal_event_increases_the_count_of_the_first(binding: Binding)
 
 async def test_an_event_that_expired_on_the_server_is_posted_again(binding: Binding) -> None:
     harness = RecorderHarness()
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
+    await harness.post(binding)
     harness.requests.clear()
     harness.failures = [ApiError("gone", code=404, reason="NotFound")]
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
+    await harness.post(binding)
     assert harness.requests[0][0] == "POST"
 
 
@@ -208,8 +210,7 @@ async def test_a_failure_loses_one_event_only_and_none_if_there_was_no_response(
     monkeypatch.setattr(module, "_RETRY_SECONDS", 0.0)
     harness = RecorderHarness()
     harness.failures = [failure]
-    harness.recorder.record(binding, NORMAL, "Reason", "message")
-    await harness.post_all()
+    await harness.post(binding)
     assert harness.results == [first, "posted"]
     assert ("unexpected" in caplog.text) == isinstance(failure, TypeError)
 

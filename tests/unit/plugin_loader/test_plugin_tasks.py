@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 import pytest
 
 from karmada_scheduler.framework import SUCCESS, FilterContext, Result
+from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.runtime.timeouts import NoTimeout, SigalrmTimeout
 from karmada_scheduler.plugin_loader import run_tasks
 from karmada_scheduler.plugin_loader.run_tasks import PluginTasks
@@ -76,6 +77,11 @@ async def until(condition: Callable[[], object]) -> None:
             await asyncio.sleep(0)
 
 
+async def keep_until(tasks: PluginTasks, plugins: Sequence[Plugin], condition: Callable[[], object]) -> None:
+    tasks.keep(plugins)
+    await until(condition)
+
+
 async def test_a_plugin_without_run_has_no_task(tasks: PluginTasks) -> None:
     tasks.keep([Filter()])
     assert tasks._tasks == {}
@@ -86,16 +92,14 @@ async def test_each_failure_is_counted_and_a_cancellation_is_not() -> None:
     failures: list[str] = []
     tasks = PluginTasks(NoTimeout(), on_failure=failures.append)
     plugin = Breaks(OSError("one"), SystemExit("two"))
-    tasks.keep([plugin, Ticks()])
-    await until(lambda: len(plugin.events) == 3)
+    await keep_until(tasks, [plugin, Ticks()], lambda: len(plugin.events) == 3)
     await tasks.close()
     assert failures == ["Breaks", "Breaks"]
 
 
 async def test_a_plugin_that_stays_in_use_keeps_its_task(tasks: PluginTasks) -> None:
     plugin = Ticks()
-    tasks.keep([plugin, plugin])
-    await until(lambda: plugin.events)
+    await keep_until(tasks, [plugin, plugin], lambda: plugin.events)
     tasks.keep([plugin])
     await asyncio.sleep(0)
     assert plugin.events == ["begin"]
@@ -103,17 +107,14 @@ async def test_a_plugin_that_stays_in_use_keeps_its_task(tasks: PluginTasks) -> 
 
 async def test_the_task_of_a_replaced_plugin_is_cancelled_and_cleans_up(tasks: PluginTasks) -> None:
     old, new = Ticks(), Ticks()
-    tasks.keep([old])
-    await until(lambda: old.events)
-    tasks.keep([new])
-    await until(lambda: new.events and len(old.events) == 2)
+    await keep_until(tasks, [old], lambda: old.events)
+    await keep_until(tasks, [new], lambda: new.events and len(old.events) == 2)
     assert (old.events, new.events) == (["begin", "end"], ["begin"])
 
 
 async def test_close_cancels_all_tasks_and_waits_for_their_end(tasks: PluginTasks) -> None:
     plugins: list[Ticks] = [Ticks(), Ticks()]
-    tasks.keep(plugins)
-    await until(lambda: all(each.events for each in plugins))
+    await keep_until(tasks, plugins, lambda: all(each.events for each in plugins))
     await tasks.close()
     assert [each.events for each in plugins] == [["begin", "end"]] * 2
     tasks.keep(plugins)
@@ -143,8 +144,7 @@ async def test_a_run_that_raises_is_started_again(
     problem: BaseException, tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Breaks(problem)
-    tasks.keep([plugin])
-    await until(lambda: len(plugin.events) == 2)
+    await keep_until(tasks, [plugin], lambda: len(plugin.events) == 2)
     [record] = caplog.records
     assert (record.getMessage(), record.levelno, record.__dict__["plugin"]) == (
         MESSAGE,
@@ -158,8 +158,7 @@ async def test_a_traceback_is_logged_once_for_each_place_and_begins_in_the_plugi
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Breaks(ValueError("1"), ValueError("2"), KeyError("x"), ValueError("3"))
-    tasks.keep([plugin])
-    await until(lambda: len(plugin.events) == 5)
+    await keep_until(tasks, [plugin], lambda: len(plugin.events) == 5)
     assert [bool(record.exc_info) for record in caplog.records] == [True, False, True, False]
     info = caplog.records[0].exc_info
     assert info is not None
@@ -185,8 +184,7 @@ async def test_delays_grow_up_to_a_minute(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(asyncio, "sleep", pauses)
     plugin = Breaks(*[ValueError("again") for _ in range(8)])
     tasks = PluginTasks(NoTimeout())
-    tasks.keep([plugin])
-    await until(lambda: len(plugin.events) == 9)
+    await keep_until(tasks, [plugin], lambda: len(plugin.events) == 9)
     assert pauses.requested == [1, 2, 4, 8, 16, 32, 60, 60]
     await tasks.close()
 
@@ -199,8 +197,7 @@ async def test_after_a_long_run_the_delay_is_the_first_one_again(
     plugin = Breaks(*[ValueError("again") for _ in range(3)])
     monkeypatch.setattr(run_tasks, "LONGEST_DELAY", 1e-12)  # every run counts as long
     tasks = PluginTasks(NoTimeout())
-    tasks.keep([plugin])
-    await until(lambda: len(plugin.events) == 4)
+    await keep_until(tasks, [plugin], lambda: len(plugin.events) == 4)
     assert pauses.requested == [1, 1, 1]
     await tasks.close()
 
@@ -224,8 +221,7 @@ async def test_a_run_that_ignores_its_cancellation_is_abandoned(
 ) -> None:
     monkeypatch.setattr(run_tasks, "CLEANUP_SECONDS", 0.01)
     plugin, tasks = Stubborn(), PluginTasks(NoTimeout())
-    tasks.keep([plugin])
-    await until(lambda: plugin.events)
+    await keep_until(tasks, [plugin], lambda: plugin.events)
     async with asyncio.timeout(30):
         await tasks.close()
     assert "ignored its cancellation" in caplog.text
@@ -249,8 +245,7 @@ async def test_a_run_that_raises_when_cancelled_is_logged_and_not_started_again(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = FailsAtTheEnd()
-    tasks.keep([plugin])
-    await until(lambda: plugin.events)
+    await keep_until(tasks, [plugin], lambda: plugin.events)
     await tasks.close()
     assert plugin.events == ["begin"]
     assert [record.getMessage() for record in caplog.records] == [
@@ -275,8 +270,7 @@ async def test_a_run_that_does_not_wait_is_stopped_by_the_timeout(caplog: pytest
     timeout = SigalrmTimeout(0.05)
     try:
         plugin, tasks = Spins(), PluginTasks(timeout)
-        tasks.keep([plugin])
-        await until(lambda: len(plugin.events) == 2)
+        await keep_until(tasks, [plugin], lambda: len(plugin.events) == 2)
         assert caplog.records[0].__dict__["error"] == "PluginTimeoutError: took longer than 0.05s"
         await tasks.close()
     finally:
@@ -292,6 +286,5 @@ async def test_an_exception_of_run_whose_str_raises_is_logged(
     tasks: PluginTasks, caplog: pytest.LogCaptureFixture
 ) -> None:
     plugin = Breaks(_UnprintableError())
-    tasks.keep([plugin])
-    await until(lambda: len(plugin.events) == 2)
+    await keep_until(tasks, [plugin], lambda: len(plugin.events) == 2)
     assert caplog.records[0].__dict__["error"] == "_UnprintableError"

@@ -23,14 +23,16 @@ from tests.unit.framework.scheduler_harness import SchedulerHarness
 from tests.unit.plugins.fail_back_fleet import CHECK, FAIL_BACK, LAST_MOVE, WAIT, Fleet, terms
 
 
-async def on_backup(*more: Any, kind: str = "Divided", **options: Any) -> Fleet:
-    """Return a fleet with a binding that has left m1, which is back."""
+async def on_backup(*more: Any, kind: str = "Divided", checked: float = 0.0, **options: Any) -> Fleet:
+    """Return a fleet with a binding that has left m1, which is back and was checked for some seconds."""
     fleet = Fleet(*more, **options)
     await fleet.start(kind=kind)
     await fleet.fail_over()
     assert (fleet.placed(), fleet.term()) == (["m2"], "on-m2")
     fleet.change("m1")
     await fleet.run()
+    if checked:
+        await fleet.check(checked)
     return fleet
 
 
@@ -78,8 +80,7 @@ async def test_a_cluster_whose_taint_is_tolerated_for_a_while_is_no_place_to_ret
 
 
 async def test_a_miss_begins_the_wait_again() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.change("m1", down=True)
     await fleet.check(CHECK)
     fleet.change("m1")
@@ -88,8 +89,7 @@ async def test_a_miss_begins_the_wait_again() -> None:
 
 
 async def test_a_miss_between_two_checks_is_seen_when_the_cluster_changes() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.change("m1", down=True)
     await fleet.reconsiderations.look()
     await fleet.run()
@@ -106,24 +106,21 @@ async def test_a_time_without_checks_does_not_count() -> None:
 
 @pytest.mark.parametrize("seconds", [2 * CHECK, 86_400])
 async def test_a_clock_that_is_set_back_begins_the_wait_again(seconds: int) -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.time_of_day -= timedelta(seconds=seconds)
     assert await fleet.placed_after(WAIT) == ["m2"]
     assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_a_second_check_at_the_same_time_does_not_begin_the_wait_again() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.change("m1", cpu=999)
     await fleet.check()
     assert await fleet.placed_after(CHECK) == ["m1"]
 
 
 async def test_a_new_leader_begins_the_wait_again() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet = await successor_of(fleet)
     assert await fleet.placed_after(WAIT - CHECK) == ["m2"]
     assert await fleet.placed_after(CHECK) == ["m1"]
@@ -185,8 +182,7 @@ async def test_the_wait_is_doubled_when_a_binding_leaves_the_term_again() -> Non
 
 
 async def test_a_binding_that_stayed_long_enough_waits_as_at_first() -> None:
-    fleet = await on_backup(forgetSeconds=1000)
-    await fleet.check(WAIT)
+    fleet = await on_backup(forgetSeconds=1000, checked=WAIT)
     fleet.sleep(1000)
     await fleet.fail_over()
     fleet.change("m1")
@@ -195,8 +191,7 @@ async def test_a_binding_that_stayed_long_enough_waits_as_at_first() -> None:
 
 
 async def test_a_new_leader_doubles_the_wait_as_well() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT)
+    fleet = await on_backup(checked=WAIT)
     fleet.sleep(SETTLE_SECONDS)
     await fleet.fail_over()
     fleet.change("m1")
@@ -260,16 +255,14 @@ async def test_a_binding_that_is_suspended_evicted_or_not_ours_stays(spec: dict[
 
 
 async def test_a_binding_whose_cluster_is_being_deleted_is_decided_without_its_proposal() -> None:
-    fleet = await on_backup(kind="Duplicated")
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(kind="Duplicated", checked=WAIT - CHECK)
     fleet.sleep(CHECK)
     fleet.cluster("m2", version=9, deletionTimestamp="2026-01-01T00:00:00Z")
     assert await fleet.placed_after() == ["m3"]
 
 
 async def test_an_eviction_begins_the_wait_again() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.server.change("web", gracefulEvictionTasks=[{"fromCluster": "m9", "producer": "x", "reason": "y"}])
     await fleet.run()
     fleet.server.change("web", gracefulEvictionTasks=[])
@@ -345,8 +338,7 @@ async def test_returns_that_others_have_begun_are_found_at_the_next_check(*, beg
 
 
 async def test_the_time_at_which_a_binding_left_stays_when_it_moves_on() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT)
+    fleet = await on_backup(checked=WAIT)
     returned = fleet.record_of()["at"]
     fleet.sleep(30)
     await fleet.fail_over()
@@ -421,8 +413,7 @@ async def test_a_crash_between_the_two_patches_is_repaired_by_the_next_leader(ki
 
 
 async def test_a_conflict_leaves_the_binding_as_it_is_until_the_next_check() -> None:
-    fleet = await on_backup()
-    await fleet.check(WAIT - CHECK)
+    fleet = await on_backup(checked=WAIT - CHECK)
     fleet.server.failures["spec"] = [CONFLICT]
     await fleet.check(CHECK)
     assert (fleet.placed(), fleet.condition()[0]) == (["m2"], "Success")
@@ -437,16 +428,14 @@ async def test_a_refusal_at_permit_is_no_failure_of_the_binding() -> None:
         is_return = context.binding.status.scheduler_observing_affinity_name == "on-m2"
         return refusals.pop() if is_return and refusals else SUCCESS
 
-    fleet = await on_backup(plugin("Gate", permit=permit))
-    await fleet.check(WAIT)
+    fleet = await on_backup(plugin("Gate", permit=permit), checked=WAIT)
     assert (fleet.placed(), fleet.condition()[0], refusals) == (["m2"], "Success", [])
     fleet.sleep(CHECK)
     assert await fleet.placed_after() == ["m1"]
 
 
 async def test_a_decision_that_waits_returns_as_well() -> None:
-    fleet = await on_backup(plugin("Slow", pre_score=coroutine(SUCCESS)))
-    await fleet.check(WAIT + CHECK)
+    fleet = await on_backup(plugin("Slow", pre_score=coroutine(SUCCESS)), checked=WAIT + CHECK)
     assert (fleet.placed(), fleet.term()) == (["m1"], "on-m1")
 
 

@@ -229,8 +229,7 @@ async def test_a_cluster_that_stays_and_is_not_ready_for_a_moment_is_no_healthy_
 
 async def test_a_workload_returns_to_a_cluster_that_is_not_ready_for_a_moment_if_nothing_else_fits() -> None:
     harness = Guarded(graceful={"enabled": True})
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     await harness.edit(placement=to("m1", "m2"))
     harness.report(m1=2)
     harness.ready("m1", "Unknown")
@@ -274,8 +273,7 @@ async def test_an_exempt_move_keeps_the_record_of_those_that_count() -> None:
 
 async def test_the_record_of_old_moves_goes_with_the_next_write() -> None:
     harness = Fleet(**ONE)
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     harness.report(m2=2)
     harness.sleep(599)
     await harness.edit(replicas=3)

@@ -75,6 +75,11 @@ class Guarded(SchedulerHarness):
         manifest["status"]["conditions"] = [condition]
         self.handlers.on_event("Cluster", "MODIFIED", manifest)
 
+    async def on_m1_and_edit(self, **spec: Any) -> None:
+        """Add a binding that is scheduled on m1 and healthy there, and change its spec."""
+        self.on_m1()
+        await self.edit(**spec)
+
     async def edit(self, name: str = "web", **spec: Any) -> None:
         self.server.change(name, **spec)
         await self.run()
@@ -121,8 +126,7 @@ async def test_if_nothing_fits_the_rule_decides(rule: str, *, edited: bool, kept
 
 async def test_a_kept_binding_reports_how_many_replicas_it_has() -> None:
     harness = Guarded()
-    harness.on_m1()
-    await harness.edit(placement=to("m9"), replicas=6)
+    await harness.on_m1_and_edit(placement=to("m9"), replicas=6)
     text = (
         "Kept at Guard by PlacementGuard: nothingFits is keep; it wants 6 replicas and has 2; stays on m1:2"
     )
@@ -131,8 +135,7 @@ async def test_a_kept_binding_reports_how_many_replicas_it_has() -> None:
 
 async def test_a_kept_binding_is_scheduled_when_a_cluster_fits_again() -> None:
     harness = Guarded(lastHealthyCopy={"enabled": False})
-    harness.on_m1()
-    await harness.edit(placement=to("m3"))
+    await harness.on_m1_and_edit(placement=to("m3"))
     assert harness.placed() == ["m1"]
     harness.cluster("m3")
     await harness.run(after=400)
@@ -145,8 +148,7 @@ async def test_a_kept_binding_is_scheduled_when_a_cluster_fits_again() -> None:
 
 async def test_a_move_off_the_last_healthy_copy_waits_until_its_time_is_over() -> None:
     harness = Guarded(lastHealthyCopy={"maxWaitSeconds": 50})
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     assert harness.placed() == ["m1"]
     text = "m1 has the last healthy copy; held until it is healthy elsewhere, at most until 2026-01-02T00:00:50.000Z"
     assert harness.condition() == ("Unschedulable", f"held at Guard by PlacementGuard: {text}")
@@ -168,8 +170,7 @@ async def test_a_wait_whose_record_cannot_be_read_begins_again() -> None:
 
 async def test_a_new_leader_continues_the_wait() -> None:
     harness = Guarded(lastHealthyCopy={"maxWaitSeconds": 50})
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     later = Guarded(server=harness.server, lastHealthyCopy={"maxWaitSeconds": 50})
     later.sleep(51)
     later.handlers.on_event("ResourceBinding", "ADDED", harness.manifest())
@@ -415,8 +416,7 @@ async def test_a_move_off_many_clusters_has_a_record_of_bounded_length() -> None
 
 async def test_the_moves_of_a_binding_within_the_window_are_all_recorded() -> None:
     harness = budgeted(bindings=5)
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     harness.report(m2=2)
     harness.sleep(60)
     await harness.edit(placement=to("m1"))
@@ -439,8 +439,7 @@ def graceful(**fields: Any) -> Guarded:
 
 async def test_a_move_is_graceful_and_does_not_wait_for_a_healthy_copy() -> None:
     harness = graceful(gracePeriodSeconds=60)
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     assert harness.placed() == ["m2"]
     assert harness.tasks() == [
         {
@@ -458,8 +457,7 @@ async def test_a_move_is_graceful_and_does_not_wait_for_a_healthy_copy() -> None
 
 async def test_the_generation_is_observed_when_all_replicas_are_ready() -> None:
     harness = graceful()
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     before = harness.manifest()["status"]["schedulerObservedGeneration"]
     assert before < harness.manifest()["metadata"]["generation"]
     stamped = [{**harness.tasks()[0], "creationTimestamp": "2026-01-02T00:00:00Z"}]
@@ -476,8 +474,7 @@ async def test_the_generation_is_observed_when_all_replicas_are_ready() -> None:
 
 async def test_the_generation_is_observed_when_the_task_has_ended() -> None:
     harness = graceful()
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     await harness.edit(gracefulEvictionTasks=[])
     now = harness.manifest()
     assert now["status"]["schedulerObservedGeneration"] == now["metadata"]["generation"]
@@ -585,8 +582,7 @@ async def test_a_workload_that_leaves_whole_clusters_is_not_held_as_a_partial_mo
 @pytest.mark.parametrize("status", [{"generation": 3}, {"observedGeneration": 2}])
 async def test_a_status_with_one_of_two_generations_is_ready(status: dict[str, int]) -> None:
     harness = graceful()
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     item = {"clusterName": "m2", **HEALTHY, "status": {"readyReplicas": 2, **status}}
     stamped = [{**harness.tasks()[0], "creationTimestamp": "2026-01-02T00:00:00Z"}]
     await harness.edit(gracefulEvictionTasks=stamped)
@@ -616,8 +612,7 @@ async def test_tasks_that_were_not_stamped_count_if_an_earlier_one_was() -> None
         harness.on_m1(name)
         await harness.edit(name, placement=to("m2"))
     harness.sleep(61)
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     assert harness.tasks() == []
 
 
@@ -665,8 +660,7 @@ async def test_tasks_that_were_not_stamped_do_not_count_if_later_ones_were() -> 
 
 
 async def evicted_from_its_new_home(harness: Guarded, *, healthy: bool = True) -> None:
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     await harness.edit(placement=to("m1", "m2"))
     ready = {"m1": 2} if healthy else {}
     harness.report("web", **ready)
@@ -695,8 +689,7 @@ async def test_a_move_is_not_cancelled(why: str) -> None:
 
 async def test_a_move_is_not_cancelled_while_the_workload_has_a_cluster() -> None:
     harness = graceful()
-    harness.on_m1()
-    await harness.edit(placement=to("m2"))
+    await harness.on_m1_and_edit(placement=to("m2"))
     await harness.edit(placement=to("m9"))
     assert harness.placed() == ["m2"]
     assert [task["fromCluster"] for task in harness.tasks()] == ["m1"]

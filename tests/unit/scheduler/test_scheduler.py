@@ -159,6 +159,13 @@ class LoopHarness:
         self.queue.add(binding.key)
         return binding.key
 
+    async def decide(self, manifest: dict[str, Any]) -> None:
+        """Store and enqueue the binding of a manifest, and let the loop run until it waits."""
+        binding = Binding.from_manifest(manifest)
+        self.bindings.put(binding)
+        self.queue.add(binding.key)
+        await self.run()
+
     async def put_and_run(self, name: str = "web", **fields: Any) -> BindingKey:
         key = self.put(name, **fields)
         await self.run()
@@ -216,9 +223,7 @@ async def test_an_enqueued_binding_is_scheduled_although_no_policy_claims_it_any
     loop = LoopHarness()
     manifest = manifests.binding()
     del manifest["metadata"]["labels"]
-    loop.bindings.put(Binding.from_manifest(manifest))
-    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await loop.run()
+    await loop.decide(manifest)
     assert len(loop.cycle.bound) == 1
 
 
@@ -233,9 +238,7 @@ async def test_a_decision_is_made_stable_if_its_own_write_would_enqueue_the_bind
     )
     if not claimed:
         del manifest["metadata"]["labels"]
-    loop.bindings.put(Binding.from_manifest(manifest))
-    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await loop.run()
+    await loop.decide(manifest)
     [decision] = loop.cycle.bound
     assert len(decision.attempts) == passes
 
@@ -244,9 +247,7 @@ async def test_a_binding_that_is_being_deleted_gets_an_event_and_is_not_schedule
     loop = LoopHarness()
     manifest = manifests.binding()
     manifest["metadata"]["deletionTimestamp"] = "2026-01-02T03:04:05Z"
-    loop.bindings.put(Binding.from_manifest(manifest))
-    loop.queue.add(BindingKey("ResourceBinding", "demo", "web-deployment"))
-    await loop.run()
+    await loop.decide(manifest)
     assert loop.cycle.deleting == ["web-deployment"]
     assert loop.cycle.bound == []
 
@@ -267,9 +268,7 @@ async def test_a_binding_without_a_placement_is_logged_once_and_again_under_a_re
     assert len(caplog.records) == 1
     manifest = manifests.binding("web", placement=None, version=3)
     manifest["metadata"]["uid"] = "another"
-    loop.bindings.put(Binding.from_manifest(manifest))
-    loop.queue.add(BindingKey("ResourceBinding", "demo", "web"))
-    await loop.run()
+    await loop.decide(manifest)
     assert len(caplog.records) == 2
 
 
@@ -758,13 +757,14 @@ def settled(**fields: Any) -> dict[str, Any]:
 async def test_a_cluster_that_is_listed_twice_is_written_once_with_the_sum_of_its_replicas() -> None:
     loop = LoopHarness()
     twice = [{"name": "m2", "replicas": 1}, {"name": "m1", "replicas": 1}, {"name": "m2", "replicas": 2}]
-    binding = Binding.from_manifest(settled(replicas=4, clusters=twice))
-    loop.bindings.put(binding)
-    loop.queue.add(binding.key)
-    await loop.run()
+    manifest = settled(replicas=4, clusters=twice)
+    await loop.decide(manifest)
     (decision,) = loop.cycle.bound
     assert decision.targets == (TargetCluster("m2", 3), TargetCluster("m1", 1))
-    assert (decision.applied_placement, decision.error) == (binding.applied_placement_json, None)
+    assert (decision.applied_placement, decision.error) == (
+        Binding.from_manifest(manifest).applied_placement_json,
+        None,
+    )
     assert loop.cycle.observed == []
     assert loop.sample("schedule_attempts_total", result="scheduled", schedule_type="ScaleSchedule") == 1
 
@@ -779,10 +779,7 @@ async def test_a_binding_that_was_decided_and_has_no_condition_is_decided_again(
     loop = LoopHarness()
     manifest = settled(replicas=0, replicaRequirements={"resourceRequest": {"cpu": "1"}})
     manifest["status"] = {"conditions": conditions}
-    binding = Binding.from_manifest(manifest)
-    loop.bindings.put(binding)
-    loop.queue.add(binding.key)
-    await loop.run()
+    await loop.decide(manifest)
     assert len(loop.cycle.bound) == decided
     assert loop.cycle.observed == ["web"] * (1 - decided)
 
@@ -794,10 +791,7 @@ async def test_the_affinity_term_of_a_result_is_reported_with_its_generation() -
         placement={"clusterAffinities": terms, **DIVIDED}, clusters=[{"name": "m2", "replicas": 2}]
     )
     manifest["status"] = {"schedulerObservingAffinityName": "one"}
-    binding = Binding.from_manifest(manifest)
-    loop.bindings.put(binding)
-    loop.queue.add(binding.key)
-    await loop.run()
+    await loop.decide(manifest)
     assert loop.cycle.observed == ["web two"]
 
 
