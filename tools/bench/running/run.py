@@ -188,9 +188,6 @@ def _result(plane: ControlPlane, fleet: Fleet, space: str, records: Records, beg
 
 def _clear(plane: ControlPlane, space: str, before: dict[str, Any]) -> None:
     """Delete everything, and wait until the members have reported that nothing of it is left."""
-    kinds = ("apis/apps/v1", "deployments"), ("apis/policy.karmada.io/v1alpha1", "propagationpolicies")
-    for api, kind in kinds:
-        plane.client.request("DELETE", f"/{api}/namespaces/{space}/{kind}")
     plane.client.delete(f"/api/v1/namespaces/{space}")
     plane.wait_for(
         lambda: [
