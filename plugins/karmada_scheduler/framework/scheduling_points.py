@@ -13,9 +13,9 @@ again. After a timeout a plugin is not called for a while (``framework.runtime.c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
@@ -97,10 +97,13 @@ class PreFilterExtensions(Plugin, Protocol):
 
 
 class FilterContext(Struct, WorkloadAccess, frozen=True):
-    """A cluster to be filtered."""
+    """A cluster to be filtered; it can be unpacked into its cycle and its cluster."""
 
     cycle: Cycle
     cluster: Cluster
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.cycle, self.cluster))
 
 
 class FilterClustersContext(Struct, WorkloadAccess, frozen=True):
@@ -216,10 +219,13 @@ class PreScorePlugin(Plugin, Protocol):
 
 
 class ScoreContext(Struct, WorkloadAccess, frozen=True):
-    """A cluster to be scored."""
+    """A cluster to be scored; it can be unpacked into its cycle and its cluster."""
 
     cycle: Cycle
     cluster: Cluster
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.cycle, self.cluster))
 
 
 @runtime_checkable

@@ -21,6 +21,7 @@ from karmada_scheduler.framework import (
     PostFilterContext,
     PreFilterContext,
     Result,
+    ScoreContext,
     SelectContext,
     StateKey,
 )
@@ -61,6 +62,23 @@ def decided(
 
 
 # --- PreFilter ---
+
+
+def test_the_contexts_of_one_cluster_can_be_unpacked() -> None:
+    class Unpacks:
+        name = "Unpacks"
+
+        def filter(self, context: FilterContext) -> Result:
+            _, found = context
+            return Result.unschedulable("no") if found.name == "m1" else SUCCESS
+
+        def score(self, context: ScoreContext) -> int:
+            cycle, found = context
+            return 100 if found.name == cycle.binding.spec.resource.name else 0
+
+    made = binding("m3").replicas(1).aggregated().spread("cluster", 1, 1)
+    decision = decide(made, cluster("m1"), cluster("m2"), cluster("m3"), plugins=[Unpacks])
+    assert placed(decision) == {"m3": 1}
 
 
 def test_success_at_pre_filter_keeps_all_clusters() -> None:
