@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.fleet import Coverage, Fleet
 from karmada_advisor.fleet.packed import PackedManifests
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import Facts
@@ -245,6 +245,7 @@ class WatchedFleet:
             bindings=bindings,
             manifests=self._manifests.copy() if bindings else self._manifests,
             policies=None if self.unread_policies else policies,
+            coverage=Coverage({each.kind for each in (karmada.CLUSTERS, *BINDINGS)}),
             problems=list(self._problems.values()),
             unreadable={BindingKey(*key): text for key, text in self._problems.items() if key.kind in KINDS},
             warnings=[*self._surroundings.objects.warnings, *self.unread_policies.values()],
