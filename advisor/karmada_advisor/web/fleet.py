@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown, units
-from karmada_advisor.state.model import ReplicaCounts, StateName
+from karmada_advisor.state.model import StateName
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.web.state import PageContents, PageState
 from karmada_scheduler.api.cluster import READY, Cluster
@@ -127,7 +127,6 @@ class FleetOverview(Struct, frozen=True):
         tainted: Clusters with a taint.
         bindings: The number of bindings.
         states: How many bindings are in each state that occurs, the worst first.
-        replicas: What all bindings want, have and run.
         problems: What could not be read.
     """
 
@@ -138,7 +137,6 @@ class FleetOverview(Struct, frozen=True):
     tainted: int
     bindings: int
     states: tuple[StateCount, ...]
-    replicas: ReplicaCounts
     problems: tuple[str, ...] = ()
 
 
@@ -155,7 +153,6 @@ def fleet_of(state: PageState) -> FleetOverview:
         tainted=sum(1 for each in clusters if each.taints),
         bindings=len(index),
         states=tuple(StateCount(each, counts[each]) for each in StateName if counts[each]),
-        replicas=index.replicas(),
         problems=tuple(state.problems),
     )
 
