@@ -196,12 +196,13 @@ def _shared_order(
     placement = cycle.placement
     tiers = (cycle.term,) if placement.cluster_affinity is None and placement.cluster_affinities else None
     score_key = ScoreKey(results.key, key_of_scores, tiers)
-    scores = inputs.caches.scores(score_key, snapshot)
-    scores.refresh(results, partial(_tier_scores, cycle, inputs.framework))
+    feasible = inputs.caches.refreshed_scores(
+        score_key, snapshot, results, partial(_tier_scores, cycle, inputs.framework)
+    )
     order = inputs.caches.order(OrderKey(*score_key, has_replicas, request), snapshot)
     order.refresh(results, lambda rows: least_by_row(spec, results, rows, inputs.estimators.local))
     # Without an estimate, the binding's replicas count as available replicas.
-    return order.shared(scores.feasible, spec.replicas if has_replicas else MAX_INT32)
+    return order.shared(feasible, spec.replicas if has_replicas else MAX_INT32)
 
 
 def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]) -> list[TierScore]:

@@ -120,13 +120,21 @@ class CapacityColumns:
         self._units: OrderedDict[str, Column] = OrderedDict()
         self._scalar: set[int] = set()
 
-    def refresh(self, results: FilterResults) -> None:
-        """Refresh the clusters that have changed since the last call; ``results`` has those that pass the filters."""
+    def refresh(self, results: FilterResults, similar: CapacityColumns | None = None) -> None:
+        """Refresh the clusters that have changed since the last call.
+
+        Args:
+            results: The clusters that pass the filters.
+            similar: The capacities of clusters that pass other filters; those of the same clusters are used if there
+                are none yet.
+        """
         names = self._cursor.changed_since(results)
         if names is None:
             self._capacities = [self._look_up(cluster) for cluster in results.feasible]
             self._pods = columns.column([capacity.pods for capacity in self._capacities])
             self._units.clear()
+            if similar is not None:
+                self._take_units(similar, results.rows)
             self._scalar = {
                 row for row, capacity in enumerate(self._capacities) if capacity.needs_scalar_path
             }
@@ -141,6 +149,19 @@ class CapacityColumns:
                 (self._scalar.add if capacity.needs_scalar_path else self._scalar.discard)(row)
         self._rows = results.rows
         self._cursor.advance(results)
+
+    def _take_units(self, similar: CapacityColumns, rows: Mapping[str, int]) -> None:
+        """Take the columns of another object, and compute the rows of clusters that it does not have."""
+        theirs = similar._capacities
+        source = [similar._rows.get(name, -1) for name in rows]
+        missing = [
+            row for row, other in enumerate(source) if other < 0 or theirs[other] is not self._capacities[row]
+        ]
+        for name, units in similar._units.items():
+            taken = columns.reindexed(units, source)
+            for row in missing:
+                taken[row] = self._capacities[row].units(name)
+            self._units[name] = taken
 
     def _reindex(self, results: FilterResults) -> None:
         """Move the values to the new rows of their clusters; rows of new clusters get 0."""

@@ -5,9 +5,9 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -50,6 +50,7 @@ class GeneralEstimator:
         self._capacities: dict[str, ClusterCapacity] = {}
         self._largest_fleet = 0
         self._columns: WeakKeyDictionary[FilterResults, CapacityColumns] = WeakKeyDictionary()
+        self._latest: Callable[[], CapacityColumns | None] = lambda: None
 
     def max_available_replicas(
         self,
@@ -76,7 +77,9 @@ class GeneralEstimator:
         capacities = self._columns.get(results)
         if capacities is None:
             capacities = self._columns[results] = CapacityColumns(self._cached_capacity)
-        capacities.refresh(results)
+        latest = self._latest()
+        capacities.refresh(results, None if latest is capacities else latest)
+        self._latest = ref(capacities)
         if requirements is None:
             return capacities.pods(rows)
         demands = _demands_of(requirements)

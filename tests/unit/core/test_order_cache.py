@@ -14,7 +14,7 @@ from karmada_scheduler.core.algorithms import columns, webster
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.core.assign_replicas import assign_replicas
-from karmada_scheduler.core.ordering.cache import OrderCache, ScoreCache
+from karmada_scheduler.core.ordering.cache import OrderCache, OrderingCaches, ScoreCache, ScoreKey
 from karmada_scheduler.core.ordering.candidates import CandidateList, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder, TierScore, ranked
 from karmada_scheduler.core.ordering.overrides import with_overrides
@@ -185,6 +185,29 @@ def test_a_region_whose_only_cluster_does_not_fit_one_binding_is_left_out_for_th
     clusters.put("m1", region="a")
     clusters.put("m2", region="b")
     assert list(with_overrides(clusters.cached(), ["m1"], []).by_region()) == ["b"]
+
+
+def test_scores_are_used_again_for_other_filters_but_not_for_other_scores() -> None:
+    snapshot = Snapshot.of((cluster(name).build() for name in ("m1", "m2")), log=ChangeLog())
+    caches, scored = OrderingCaches(), list[list[str]]()
+
+    def scores(filters: str, scoring: str, value: int, *refused: str) -> list[TierScore]:
+        def score(clusters: Sequence[Cluster]) -> list[TierScore]:
+            scored.append([each.name for each in clusters])
+            return [(0, value)] * len(clusters)
+
+        results = FilterResults(filters)
+        results.refresh(
+            snapshot, lambda clusters: {each.name: REFUSED for each in clusters if each.name in refused}
+        )
+        return list(
+            caches.refreshed_scores(ScoreKey(filters, scoring, None), snapshot, results, score).tier_scores()
+        )
+
+    assert scores("some", "by-name", 10, "m2") == [(0, 10)]
+    assert scores("all", "by-name", 20) == [(0, 10), (0, 20)]
+    assert scored == [["m1"], ["m2"]]
+    assert scores("all", "by-size", 30) == [(0, 30), (0, 30)]
 
 
 def test_unknown_capacity_counts_as_the_replicas_of_each_binding() -> None:

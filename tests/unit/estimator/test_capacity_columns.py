@@ -226,3 +226,19 @@ def test_capacities_of_removed_clusters_are_dropped() -> None:
         results.refresh(Snapshot.of(clusters), lambda _: {})
         assert estimator.replicas_by_row(results, columns.all_rows(5), None).tolist() == [3] * 5
     assert len(estimator._capacities) < 150
+
+
+def test_a_new_cluster_is_counted_in_columns_that_are_taken_from_other_filter_results() -> None:
+    plenty = {"allocatable": {"cpu": "64", "pods": "110"}, "allocated": {}, "allocating": {}}
+    clusters = [built(number, (plenty, None)) for number in range(2)]
+    estimator, few, all_ = GeneralEstimator(FeatureGates()), FilterResults("few"), FilterResults("all")
+    few.refresh(Snapshot.of(clusters[:1]), lambda _: {})
+    all_.refresh(Snapshot.of(clusters), lambda _: {})
+    for results in (few, all_):
+        rows = columns.all_rows(len(results.feasible))
+        counted = estimator.replicas_by_row(results, rows, requiring({"cpu": "1"})).tolist()
+        assert counted == one_by_one(results.feasible, requiring({"cpu": "1"}))
+        further = FilterResults("further")
+        further.refresh(Snapshot.of(clusters), lambda _: {})
+        estimator.replicas_by_row(further, columns.all_rows(2), None)
+        assert list(estimator._columns[further]._units) == ["cpu"]

@@ -35,20 +35,29 @@ class ScoreCache:
         self.feasible = _feasible((), {}, ())
 
     def refresh(
-        self, results: FilterResults, score: Callable[[Sequence[Cluster]], Iterable[TierScore]]
+        self,
+        results: FilterResults,
+        score: Callable[[Sequence[Cluster]], Iterable[TierScore]],
+        similar: FeasibleClusters | None = None,
     ) -> None:
         """Score the clusters that have changed since the last call.
 
         Args:
             results: The clusters that pass the filters.
             score: Returns tier and score of clusters.
+            similar: Clusters that pass other filters, with tier and score from an equal function; those of the same
+                clusters are used if there are none yet.
         """
         names = self._cursor.changed_since(results)
         if names is not None and not names:
             return
         feasible, clusters = self.feasible, results.feasible
+        known = _known(similar, clusters) if names is None and similar is not None else {}
         rows = range(len(clusters)) if names is None else results.passing_rows(names)
+        if known:
+            rows = [row for row in rows if row not in known]
         scored = dict(zip(rows, score([clusters[row] for row in rows]), strict=True)) if rows else {}
+        scored |= known
         same_rows = names is not None and feasible.rows is results.rows
         if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
             self.feasible = replace(feasible, clusters=clusters)
@@ -60,6 +69,16 @@ class ScoreCache:
             ]
             self.feasible = _feasible(clusters, results.rows, tier_scores)
         self._cursor.advance(results)
+
+
+def _known(similar: FeasibleClusters, clusters: Sequence[Cluster]) -> dict[int, TierScore]:
+    """Return the tier and score of the same clusters, by their row in ``clusters``."""
+    rows, others, tier_scores = similar.rows, similar.clusters, similar.tier_scores()
+    return {
+        row: tier_scores[other]
+        for row, cluster in enumerate(clusters)
+        if (other := rows.get(cluster.name)) is not None and others[other] is cluster
+    }
 
 
 def _is_same(feasible: FeasibleClusters, row: int, cluster: Cluster, tier_score: TierScore) -> bool:
@@ -175,6 +194,7 @@ class OrderingCaches:
     def __init__(self) -> None:
         """Start empty."""
         self._caches: SnapshotCache[ScoreCache | OrderCache] = SnapshotCache()
+        self._latest: tuple[Hashable, FeasibleClusters] | None = None
 
     def __len__(self) -> int:
         """Return the number of cached scores and orders."""
@@ -185,6 +205,25 @@ class OrderingCaches:
         cache = self._caches.get_for(key, ScoreCache, snapshot)
         assert isinstance(cache, ScoreCache)  # keys of orders have more elements
         return cache
+
+    def refreshed_scores(
+        self,
+        key: ScoreKey,
+        snapshot: Snapshot,
+        results: FilterResults,
+        score: Callable[[Sequence[Cluster]], Iterable[TierScore]],
+    ) -> FeasibleClusters:
+        """Return the clusters that pass the filters, with tier and score.
+
+        Bindings behind one policy are often scheduled one after the other, and so are the variants of one binding. So
+        scores of the binding before are used again, if they depend on the same.
+        """
+        scores, depends_on = self.scores(key, snapshot), (key.score_key, key.tiers)
+        latest = self._latest
+        similar = latest[1] if latest is not None and latest[0] == depends_on else None
+        scores.refresh(results, score, similar)
+        self._latest = depends_on, scores.feasible
+        return scores.feasible
 
     def order(self, key: OrderKey, snapshot: Snapshot) -> OrderCache:
         """Return the order for a key, empty if there is none yet."""
