@@ -137,6 +137,10 @@ class FilterResults:
         self.version = era, snapshot.position
         self._snapshot = snapshot
 
+    def changed_until(self, snapshot: Snapshot) -> AbstractSet[str] | None:
+        """Return the names of the clusters that changed between these results and a snapshot, None if not known."""
+        return frozenset() if snapshot is self._snapshot else snapshot.changed_since(self._snapshot)
+
     def _differing(self, snapshot: Snapshot) -> set[str]:
         before = {cluster.name: cluster for cluster in self._snapshot}
         names = {each.name for each in snapshot if before.pop(each.name, None) is not each}

@@ -1,14 +1,18 @@
 """Results of Filter and Score that hold for many bindings, by the keys of their plugins.
 
 ``filter_cache`` stores them; what changes in a cluster drops them.
+
+An edited affinity, or the next policy, often leaves what all other plugins depend on as it is. Then only the plugin whose
+key differs is called for a cluster, and the others keep their answers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import Final, NamedTuple
+from weakref import WeakValueDictionary
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.framework.cycle import Cycle
@@ -20,11 +24,98 @@ from karmada_scheduler.framework.runtime.filter_cache import FilterResults, Snap
 from karmada_scheduler.framework.runtime.filtering import run_filters
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.scheduling_points import NormalizeScorePlugin
+from karmada_scheduler.framework.snapshot import Snapshot
 
 __plugin_runner__ = True
 
 
 Key = tuple[Hashable, ...]
+RunFilter = Callable[[Sequence[Cluster], frozenset[str]], Mapping[str, Result]]
+"""Returns the refusals of clusters by name, without the plugins of the given names."""
+
+
+class Similar(NamedTuple):
+    """Filter results whose key differs in one part.
+
+    Attributes:
+        results: The results.
+        position: The index of the plugin whose key differs.
+    """
+
+    results: FilterResults
+    position: int
+
+
+class SimilarFilters:
+    """The latest filter results of a profile, by all parts of their key but one."""
+
+    def __init__(self) -> None:
+        """Start empty."""
+        self._results: WeakValueDictionary[tuple[int, Key], FilterResults] = WeakValueDictionary()
+
+    def find(self, key: Key) -> Similar | None:
+        """Return results whose key differs in one part, None if there are none."""
+        for position in range(len(key)):
+            found = self._results.get((position, _without(key, position)))
+            if found is not None:
+                return Similar(found, position)
+        return None
+
+    def add(self, key: Key, results: FilterResults) -> None:
+        """Let later keys find these results."""
+        for position in range(len(key)):
+            self._results[position, _without(key, position)] = results
+
+
+def _without(key: Key, position: int) -> Key:
+    return key[:position] + key[position + 1 :]
+
+
+def refused(
+    run_filter: RunFilter,
+    plugins: Sequence[str],
+    similar: Similar,
+    snapshot: Snapshot,
+    clusters: Sequence[Cluster],
+) -> Mapping[str, Result]:
+    """Return the refusals of clusters by name.
+
+    Args:
+        run_filter: Calls plugins.
+        plugins: The names of the Filter plugins in their order.
+        similar: Other results.
+        snapshot: All clusters.
+        clusters: The clusters to filter, in the order of names.
+    """
+    results, position = similar
+    changed = results.changed_until(snapshot)
+    if changed is None:
+        return run_filter(clusters, frozenset())
+    ranks = {name: rank for rank, name in enumerate(plugins)}
+    found: dict[str, Result] = {}
+    by_one, by_later, by_all = list[Cluster](), list[Cluster](), list[Cluster]()
+    for cluster in clusters:
+        name = cluster.name
+        before = results.refused.get(name)
+        rank = position + 1 if before is None else ranks.get(before.plugin, -1)
+        if name in changed or (before is None and name not in results.rows) or rank < 0:
+            by_all.append(cluster)
+        elif before is not None and rank < position:
+            found[name] = before
+        elif rank == position:
+            by_later.append(cluster)
+        else:
+            by_one.append(cluster)
+    others = frozenset(plugins) - {plugins[position]}
+    answers = run_filter(by_one, others)
+    for cluster in by_one:
+        answer = answers.get(cluster.name) or results.refused.get(cluster.name)
+        if answer is not None:
+            found[cluster.name] = answer
+    found |= run_filter(by_later, frozenset(plugins[:position]))
+    found |= run_filter(by_all, frozenset())
+    return found
+
 
 KeyFunctions = Sequence[tuple[Plugin, Callable[[Cycle], Hashable]]]
 """Plugins with their ``filter_key`` or ``score_key``."""
@@ -63,6 +154,8 @@ class KeyedResults:
         self._run_filters: Final = partial(run_filters, keyed, caller)
         self.run_unkeyed_filters: Final = partial(run_filters, unkeyed, caller)
         self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
+        self._similar = SimilarFilters()
+        self._filter_names = tuple(each.name for each in keyed)
         is_cached = caches_results and (keyed or not unkeyed)
         self._filter_keys = _key_functions(keyed, "filter_key") if is_cached else None
         self._score_keys = _key_functions(scored, "score_key")
@@ -82,7 +175,18 @@ class KeyedResults:
             return None
         snapshot = cycle.snapshot
         results = self._filter_results.get_for(key, lambda: FilterResults(key), snapshot)
-        results.refresh(snapshot, lambda clusters: self._run_filters(cycle.unplaced, clusters)[1])
+        similar = None if len(results) else self._similar.find(key)
+        is_new = not len(results)
+
+        def run(clusters: Sequence[Cluster], skipped: frozenset[str] = frozenset()) -> Mapping[str, Result]:
+            return self._run_filters(cycle.unplaced, clusters, skipped)[1]
+
+        if similar is None:
+            results.refresh(snapshot, run)
+        else:
+            results.refresh(snapshot, partial(refused, run, self._filter_names, similar, snapshot))
+        if is_new:
+            self._similar.add(key, results)
         return results
 
     def filter_current(
