@@ -69,6 +69,7 @@ OTHERS: Final[dict[str, int]] = {
     "core.ordering.columnar:scored_regions": MAX_ENTRIES * POINTER,
     "core.select_clusters:_selected_groups": MAX_ENTRIES * POINTER,
     "framework.runtime.keyed_results:_filter_results": MAX_ENTRIES * POINTER,
+    "framework.runtime.keyed_results:_results": MAX_ENTRIES * POINTER,
     "api.content_cache:_values": MAX_ENTRIES * POINTER,
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
