@@ -77,6 +77,9 @@ def test_a_moved_namespace_keeps_bindings_and_placements_and_so_does_the_way_bac
     assert "another scheduler by being deleted and created" in _execute(PLAN, web, tmp_path)
     _execute(MOVE, web, tmp_path)
     wait_owner("my-scheduler", web, many)
+    shown = _execute("karmada-pyscheduler status --kubeconfig $KARMADA || true", web, tmp_path)
+    assert re.search(r"^my-scheduler +running +2 +11 ", shown, re.MULTILINE), shown
+    assert re.search(r"^default-scheduler +seen at ", shown, re.MULTILINE), shown  # here it has no Lease
     assert kept() == [(found["metadata"]["uid"], placed(found)) for found in before]
     assert lazy.binding()["spec"]["schedulerName"] == "default-scheduler"
     lazy.scale(5)

@@ -26,6 +26,7 @@ COMMANDS: Final[Mapping[str, str]] = {
     "plugins": "plugins",
     "rebalance": "rebalance",
     "simulate": "simulate",
+    "status": "status",
     "survive": "survive",
     "test": "test",
     "web": "web",
@@ -41,12 +42,13 @@ COMPLETE: Final = "__complete"
 _OVERVIEW: Final = """\
 {program}: a scheduler for Karmada, and answers about placement
 
-Ask (these only read)       explain, why-not, plan, survive, rebalance, web
+Ask (these only read)       status, explain, why-not, plan, survive, rebalance, web
 Without a control plane     test, simulate, plugins
 Run the scheduler           karmada-pyscheduler [flags]; its flags: scheduler --help
 Shell                       completion bash|zsh|fish
 
 Examples
+  {program} status                     which schedulers decide, and what runs
   {program} explain deploy/web         why it is where it is
   {program} explain -A                 all bindings by state and cause, the worst first
   {program} why-not deploy/web m1      why the cluster m1 has none of it, and what would change that

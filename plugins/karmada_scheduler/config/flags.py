@@ -195,14 +195,14 @@ def known(arguments: Iterable[str]) -> tuple[argparse.Namespace, list[str]]:
 
 
 COMMANDS: Final = (
-    "completion", "explain", "plan", "plugins", "rebalance", "scheduler", "simulate", "survive", "test",
+    "completion", "explain", "plan", "plugins", "rebalance", "scheduler", "simulate", "status", "survive", "test",
     "web", "why-not", "version", "help",
 )  # fmt: skip
 """The commands that can be given instead of flags."""
 
 _ABOUT_COMMANDS: Final = (
     "Commands instead of flags: 'version' (or --version); 'plugins', which lists them; 'simulate', which decides "
-    "over files; 'explain', which says why a binding is where it is; 'why-not', which says what would put it on "
+    "over files; 'status', which shows the schedulers; 'explain', which says why a binding is where it is; 'why-not', which says what would put it on "
     "a cluster; 'plan', which says what a change would move; 'survive', which says what the loss of a cluster would "
     "take down; 'rebalance', which proposes moves; 'test', which runs placement tests; 'web', which serves explanations and "
     "plans as a page; 'help' with the name of one of these."

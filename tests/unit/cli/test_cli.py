@@ -43,7 +43,7 @@ def test_an_unknown_command_is_named_with_the_known_ones(
 ) -> None:
     assert main(["describe"]) == 1
     assert capsys.readouterr().err.splitlines()[0] == (
-        'Error: no command "describe"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, survive, test, web, why-not, version, help; or none, with flags'
+        'Error: no command "describe"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, status, survive, test, web, why-not, version, help; or none, with flags'
     )
 
 

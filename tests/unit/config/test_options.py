@@ -134,7 +134,7 @@ def test_priority_based_scheduling_is_a_beta_gate_that_is_on_by_default_since_1_
         (["--nope=1"], "unknown flag: --nope"),
         (
             ["x"],
-            'no command "x"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, survive, test, web, why-not, version, help; or none, with flags',
+            'no command "x"; commands: completion, explain, plan, plugins, rebalance, scheduler, simulate, status, survive, test, web, why-not, version, help; or none, with flags',
         ),
         (["simulat"], 'no command "simulat"; did you mean "simulate"? commands: completion, explain'),
         (["--leader-elect=maybe"], "'maybe' is not true or false"),

@@ -1,0 +1,26 @@
+"""The flags of ``status``."""
+
+from __future__ import annotations
+
+import argparse
+from functools import partial
+
+from karmada_advisor.cli.flags import shared
+
+_WAIT_SECONDS = 300.0
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """Return the parser of the command's arguments."""
+    parser = shared.make_parser(
+        "status",
+        "Show which schedulers the bindings name, whether they decide, and how many bindings and replicas they have "
+        "placed; and what of that could not be read.",
+        "Exit status: 0 every scheduler that a binding names decides; 1 one does not, or what is read does not tell; "
+        "2 there is no answer.",
+    )
+    shared.add_objects(parser)
+    text = f"wait until the exit status is 0, for this time at most (default {_WAIT_SECONDS:g}s)"
+    partial(shared.add, parser)("--wait TIME", text, shared.seconds, nargs="?", const=_WAIT_SECONDS)
+    shared.add_output(parser)
+    return parser
