@@ -23,6 +23,7 @@ from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.fresh_first import FreshFirst
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
+from karmada_scheduler_plugins.started_capacity import StartedCapacity
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 
@@ -48,6 +49,7 @@ OPT_IN: Final[dict[str, Factory]] = {
     "FailBack": FailBack,
     "FreshFirst": FreshFirst,
     "PlacementGuard": PlacementGuard,
+    "StartedCapacity": StartedCapacity,
 }
 """Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
 

@@ -111,7 +111,7 @@ PARTS: Final = (
             "api/binding.py": ("Binding",),
             "api/binding_spec.py": (
                 "BindingKey", "BindingSpec", "BindingStatus", "TargetCluster", "ObjectReference", "ReplicaRequirements",
-                "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth",
+                "Component", "GracefulEvictionTask", "WorkloadAffinityGroups", "ClusterHealth", "ReportedReplicas",
             ),
             "api/workload.py": ("Workload", "OwnerReference", "WorkloadAnswer"),
             "api/placement.py": (

@@ -22,6 +22,7 @@ from karmada_scheduler.api.binding_spec import (
     GracefulEvictionTask,
     ObjectReference,
     ReplicaRequirements,
+    ReportedReplicas,
     TargetCluster,
     WorkloadAffinityGroups,
 )
@@ -46,6 +47,7 @@ from karmada_scheduler.api.reported_replicas import settled_replicas
 _UNIQUE_LABELS: Final = frozenset(f"{kind.lower()}.karmada.io/permanent-id" for kind in KINDS)
 """Labels whose value no other binding has."""
 
+_Reports = tuple[ReportedReplicas | None, ...]
 _TARGET_FIELDS: Final = frozenset({"name", "replicas"})
 
 _CACHED_REQUIREMENTS: Final = 8192
@@ -295,7 +297,7 @@ def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
     )
 
 
-def _read_replicas(aggregated: Sequence[Manifest], resource: ObjectReference) -> tuple[int | None, ...]:
+def _read_replicas(aggregated: Sequence[Manifest], resource: ObjectReference) -> _Reports:
     found = tuple([settled_replicas(each, resource) for each in aggregated])
     if not any(each is not None for each in found):
         return ()
@@ -303,5 +305,5 @@ def _read_replicas(aggregated: Sequence[Manifest], resource: ObjectReference) ->
 
 
 @lru_cache(maxsize=_CACHED_VALUES)
-def _shared_replicas(replicas: tuple[int | None, ...]) -> tuple[int | None, ...]:
+def _shared_replicas(replicas: _Reports) -> _Reports:
     return replicas

@@ -172,6 +172,18 @@ class ClusterHealth(NamedTuple):
     health: str = ""
 
 
+class ReportedReplicas(NamedTuple):
+    """How many replicas of a workload one cluster has, where no change of them is under way.
+
+    Attributes:
+        total: All of them, at least 0.
+        ready: Those that are ready, 0 to ``total``; None if that is not reported.
+    """
+
+    total: int
+    ready: int | None = None
+
+
 class BindingSpec(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
     """The spec of a binding.
 
@@ -241,8 +253,8 @@ class BindingStatus(Struct, frozen=True):
         scheduler_observing_affinity_name: The affinity term in use; empty with a single affinity.
         last_scheduled_time: When it was scheduled last.
         aggregated_status: The health of the workload on each cluster.
-        reported_replicas: How many replicas each of these clusters has, ready or not; None where that is not known or is
-            changing, and () if it is nowhere known.
+        reported_replicas: How many replicas each of these clusters has; None where that is not known or is changing, and
+            () if it is nowhere known.
         conditions: As in the manifest, so that they can be written back.
         aggregated_items: ``status.aggregatedStatus`` as it is, with the status of the workload on each cluster, for a
             binding with graceful eviction tasks; empty for others.
@@ -254,7 +266,7 @@ class BindingStatus(Struct, frozen=True):
     conditions: tuple[Mapping[str, Any], ...] = ()
     aggregated_status: tuple[ClusterHealth, ...] = ()
     aggregated_items: tuple[Manifest, ...] = ()
-    reported_replicas: tuple[int | None, ...] = ()
+    reported_replicas: tuple[ReportedReplicas | None, ...] = ()
 
     def condition(self, type_: str) -> Mapping[str, Any] | None:
         """Return the condition of a type, None without one."""

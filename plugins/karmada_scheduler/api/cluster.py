@@ -12,6 +12,7 @@ from karmada_scheduler.api.content_cache import MEBI, cached_by_content
 from karmada_scheduler.api.manifest import (
     Manifest,
     ManifestError,
+    integer_at,
     read_integer,
     read_mapping,
     read_mappings,
@@ -115,6 +116,7 @@ class Cluster(Struct, frozen=True):
         api_kinds: The kinds that it serves, as pairs: ``("apps/v1", "Deployment")``.
         conditions: ``condition("Ready")`` finds one.
         resource_summary: None until the cluster's status collector has reported.
+        ready_nodes: ``status.nodeSummary.readyNum``; None if it is not known.
         unreadable_fields: Errors of quantities in the summary. A resource with an unreadable quantity counts as one
             that the cluster does not have.
     """
@@ -134,6 +136,7 @@ class Cluster(Struct, frozen=True):
     api_kinds: ApiKinds = frozenset()
     conditions: tuple[ClusterCondition, ...] = ()
     resource_summary: ResourceSummary | None = None
+    ready_nodes: int | None = None
     unreadable_fields: tuple[str, ...] = ()
 
     @classmethod
@@ -146,6 +149,7 @@ class Cluster(Struct, frozen=True):
         metadata = read_mapping(manifest, "metadata", "")
         spec = read_mapping(manifest, "spec", "")
         status = read_mapping(manifest, "status", "")
+        nodes = status.get("nodeSummary")
         resource_summary, unreadable_fields = _resource_summary(status)
         return cls(
             name=read_required_text(metadata, "name", "metadata"),
@@ -163,6 +167,7 @@ class Cluster(Struct, frozen=True):
             api_kinds=_api_kinds(status.get("apiEnablements")),
             conditions=read_objects(ClusterCondition, status, "conditions", "status"),
             resource_summary=resource_summary,
+            ready_nodes=integer_at(nodes, "readyNum") if isinstance(nodes, Mapping) else None,
             unreadable_fields=unreadable_fields,
         )
 

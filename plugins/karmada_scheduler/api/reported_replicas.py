@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from karmada_scheduler.api.binding_spec import ObjectReference
+from karmada_scheduler.api.binding_spec import ObjectReference, ReportedReplicas
 from karmada_scheduler.api.manifest import integer_at
 
 _SCALED: Final = frozenset({"Deployment", "ReplicaSet", "StatefulSet"})
@@ -46,7 +46,7 @@ def under_way(status: Mapping[str, Any], running: int | None) -> str:
     return ""
 
 
-def settled_replicas(item: Mapping[str, Any], resource: ObjectReference) -> int | None:
+def settled_replicas(item: Mapping[str, Any], resource: ObjectReference) -> ReportedReplicas | None:
     """Return the replicas that a cluster reports if they will stay as they are.
 
     Args:
@@ -60,4 +60,8 @@ def settled_replicas(item: Mapping[str, Any], resource: ObjectReference) -> int 
     if item.get("applied") is not True or not isinstance(status, Mapping):
         return None
     found = reported_replicas(status, resource)
-    return None if found is None or found < 0 or under_way(status, found) else found
+    if found is None or found < 0 or under_way(status, found):
+        return None
+    leaves_out = leaves_out_zeros(resource) and "readyReplicas" not in status
+    ready = 0 if leaves_out else integer_at(status, "readyReplicas")
+    return ReportedReplicas(found, ready if ready is not None and 0 <= ready <= found else None)

@@ -36,4 +36,4 @@ def reported_by_cluster(status: BindingStatus) -> dict[str, int]:
     """Return how many replicas each cluster reports, as far as that is known."""
     names = (each.cluster_name for each in status.aggregated_status)
     known = zip(names, status.reported_replicas, strict=False)
-    return {name: replicas for name, replicas in known if replicas is not None}
+    return {name: replicas.total for name, replicas in known if replicas is not None}

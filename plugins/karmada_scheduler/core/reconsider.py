@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from karmada_scheduler.api.binding import Binding
+from collections.abc import Mapping
+
+from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.core.decision import Decision, Reconsidered, ReconsiderResult
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.guard_point import ReconsiderContext, Terms
@@ -20,6 +22,16 @@ def proposed_terms(binding: Binding, proposed: Proposed) -> range:
         return range(0)
     index = names.index(name)
     return range(index) if proposed.proposal.terms is Terms.EARLIER else range(index, index + 1)
+
+
+def with_kept(binding: Binding, kept: Mapping[str, int] | None) -> Binding:
+    """Return a binding as if it had only the replicas that a proposal keeps; see ``Proposal.kept``."""
+    if kept is None:
+        return binding
+    stay = [TargetCluster(name, min(kept.get(name, 0), share)) for name, share in binding.spec.clusters]
+    return replace(
+        binding, spec=replace(binding.spec, clusters=tuple([each for each in stay if each.replicas]))
+    )
 
 
 def with_term(binding: Binding, name: str) -> Binding:

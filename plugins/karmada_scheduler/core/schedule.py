@@ -34,7 +34,7 @@ from karmada_scheduler.core.guard import guarded, guarded_or_returned
 from karmada_scheduler.core.guard_additions import with_targets
 from karmada_scheduler.core.ordering.cache import OrderingCaches
 from karmada_scheduler.core.post_filter import after_shortages
-from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, within_proposed_terms
+from karmada_scheduler.core.reconsider import proposed_terms, reconsidered, with_kept, within_proposed_terms
 from karmada_scheduler.core.schedule_terms import UNFINISHED, schedule_terms, terms_from
 from karmada_scheduler.framework.cycle import InFlight, Peers, no_workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
@@ -160,13 +160,13 @@ async def _try_proposal(
     binding: Binding, inputs: DecisionInputs, proposed: Proposed, *, until_stable: bool
 ) -> Decision:
     """Return the decision that a Reconsider plugin proposes, empty if it is not to be written."""
-    terms = proposed_terms(binding, proposed)
+    terms, decided = proposed_terms(binding, proposed), with_kept(binding, proposed.proposal.kept)
     if not terms and proposed.proposal.terms is Terms.EARLIER:
         decision = Decision(binding.key, error=SchedulingError("there is no earlier affinity term"))
     else:
-        decision = await schedule_terms(binding, inputs, terms or None)
+        decision = await schedule_terms(decided, inputs, terms or None)
     if decision.error is None and until_stable:
-        decision = within_proposed_terms(await _until_stable(binding, decision, inputs), binding, terms)
+        decision = within_proposed_terms(await _until_stable(decided, decision, inputs), binding, terms)
     if decision.error is None:
         decision = guarded(binding, decision, inputs.framework, proposed.proposal)
     return reconsidered(binding, decision, inputs.framework, proposed)

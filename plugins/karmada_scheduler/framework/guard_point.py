@@ -48,10 +48,13 @@ class Proposal(Struct, frozen=True):
     Attributes:
         reason: For eviction tasks and Events, 1 to 32 letters and digits, a letter first: ``FailedBack``.
         terms: The affinity terms that the decision may use.
+        kept: How many replicas stay on each current cluster; the others are divided again, as after a scale-up. A cluster that
+            is not named, or keeps 0, counts as one that the binding is not on. None if all stay.
     """
 
     reason: str
     terms: Terms = Terms.EARLIER
+    kept: Mapping[str, int] | None = None
 
 
 class ReconsiderContext(Struct, frozen=True):

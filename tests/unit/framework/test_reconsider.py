@@ -13,7 +13,7 @@ from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import within_proposed_terms
-from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, Result, Terms
+from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, ReplicaEstimate, Result, Terms
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.structs import replace
@@ -180,6 +180,51 @@ async def test_a_proposal_about_the_term_in_force_is_an_ordinary_decision() -> N
     assert harness.placed() == ["m2"]
     assert harness.count("accepted") == 1
     assert harness.server.requests == []
+
+
+@pytest.mark.parametrize(
+    ("kept", "clusters"),
+    [
+        pytest.param({"m1": 1, "m2": 2}, {"m1": 1, "m2": 5}, id="some leave"),
+        pytest.param({"m2": 2}, {"m2": 6}, id="all leave a cluster"),
+        pytest.param({}, {"m2": 6}, id="all are divided again"),
+        pytest.param({"m1": 9, "m2": 2, "m9": 3}, {"m1": 4, "m2": 2}, id="no more stay than there are"),
+        pytest.param(None, {"m1": 4, "m2": 2}, id="all stay"),
+    ],
+)
+async def test_what_a_proposal_does_not_keep_is_divided_again_in_one_write(
+    kept: dict[str, int] | None, clusters: dict[str, int]
+) -> None:
+    guarded: list[tuple[Any, Any]] = []
+
+    def guard(context: Any) -> Result:
+        guarded.append((dict(context.binding.spec.clusters), dict(context.targets)))
+        return SUCCESS
+
+    def estimate(context: Any) -> ReplicaEstimate:
+        return ReplicaEstimate({"m1": 0})
+
+    both = [{"name": "m1", "replicas": 4}, {"name": "m2", "replicas": 2}]
+    weighted = {
+        "replicaSchedulingType": "Divided",
+        "replicaDivisionPreference": "Weighted",
+        "weightPreference": {"dynamicWeight": "AvailableReplicas"},
+    }
+    on_both = {"clusterAffinity": {"clusterNames": ["m1", "m2"]}, "replicaScheduling": weighted}
+    harness = Reconsidered(
+        proposing(Proposal("Again", Terms.IN_FORCE, kept)),
+        plugin("G", guard=guard, estimate_replicas=estimate),
+        replicas=6,
+        clusters=both,
+        placement=on_both,
+    )
+    await harness.look()
+    assert harness.count("accepted") == 1
+    stored = {each["name"]: each["replicas"] for each in harness.server.stored["web"]["spec"]["clusters"]}
+    assert stored == clusters
+    changes = clusters != {"m1": 4, "m2": 2}
+    assert guarded == ([({"m1": 4, "m2": 2}, clusters)] if changes else [])
+    assert [kind for kind, *_ in harness.server.requests].count("spec") == changes
 
 
 async def test_without_an_earlier_term_a_proposal_is_a_miss() -> None:
@@ -604,7 +649,15 @@ def test_a_proposed_decision_that_ends_in_another_term_is_an_error() -> None:
 
 @pytest.mark.parametrize(
     "proposal",
-    ["Back", Proposal(""), Proposal("not a word"), Proposal("x" * 33), Proposal("B", "first")],  # type: ignore[arg-type]
+    [
+        "Back",
+        Proposal(""),
+        Proposal("not a word"),
+        Proposal("x" * 33),
+        Proposal("B", "first"),
+        Proposal("B", kept={"m2": -1}),
+        Proposal("B", kept=["m2"]),
+    ],  # type: ignore[arg-type]
 )
 async def test_an_invalid_proposal_is_none(proposal: Any, caplog: pytest.LogCaptureFixture) -> None:
     harness = await reconsidered(proposing(proposal))

@@ -1,0 +1,152 @@
+"""What is known of requests that clusters do not start, for StartedCapacity."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from karmada_scheduler.api.binding import BindingSpec, ReplicaRequirements
+from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
+from karmada_scheduler.framework import Cluster, Snapshot
+
+MOST_SHAPES: Final = 16
+"""Pieces of evidence about one cluster; the oldest goes first."""
+LONGEST_PAUSE: Final = 3600.0
+"""The longest pause before a trial, in seconds."""
+_FORGOTTEN: Final = 2
+"""After so many pauses without a trial, evidence ends."""
+_NO_REQUESTS: Final = ReplicaRequirements()
+_ONE: Final = Quantity(1)
+
+
+@dataclass(frozen=True, slots=True)
+class _Evidence:
+    """That replicas of a request waited on a cluster.
+
+    Attributes:
+        at: When they waited there last, or were tried, in seconds since 1970.
+        free: What Pods with a node left of the cluster then.
+        pause: Seconds until a trial is due.
+    """
+
+    shape: ReplicaRequirements
+    at: float
+    free: Mapping[str, Quantity]
+    pause: float
+
+    def pauses(self, now: float) -> float:
+        """Return how many pauses have passed; infinity if the clock was set back."""
+        return (now - self.at) / self.pause if now >= self.at else math.inf
+
+    def room(self, shape: ReplicaRequirements, free: Mapping[str, Quantity], now: float) -> int:
+        """Return how many replicas more may go there: one if a trial is due, and as many as Pods that ended make room for.
+
+        It is not known which resource was missing. The one of which room for the most replicas has become free counts.
+        """
+        gained = [
+            (free.get(name, ZERO) - self.free.get(name, ZERO)).milli_value // amount.milli_value
+            for name, amount in _amounts(shape).items()
+        ]
+        return max(int(self.pauses(now) >= 1), *gained)
+
+
+class StartEvidence:
+    """The requests for which clusters have no room: those that waited there, and larger ones."""
+
+    def __init__(self, trial_seconds: float) -> None:
+        """Start with none; ``trial_seconds`` is the pause before the first trial, doubled after each."""
+        self._first = trial_seconds
+        self._known: dict[str, list[_Evidence]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._known.values()))
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._known.clear()
+
+    def forget(self, name: str) -> None:
+        """Forget a cluster."""
+        self._known.pop(name, None)
+
+    def learn(self, cluster: Cluster, shape: ReplicaRequirements, now: float) -> None:
+        """Note that replicas of a request wait on a cluster, unless smaller ones do."""
+        known, free = self._known.get(cluster.name, []), _free(cluster)
+        larger = [each for each in known if is_at_least(each.shape, shape)]
+        others = [each for each in known if each not in larger]
+        if not any(is_at_least(shape, each.shape) and not each.room(shape, free, now) for each in others):
+            pause = max((each.pause for each in larger), default=self._first)
+            self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
+
+    def started(self, name: str, shape: ReplicaRequirements) -> None:
+        """Forget what is known about requests that are not larger than one that a cluster has started."""
+        known = self._known.get(name, ())
+        self._keep(name, [each for each in known if not is_at_least(shape, each.shape)])
+
+    def tried(self, name: str, shape: ReplicaRequirements, now: float) -> None:
+        """Note that a cluster gets a replica; if a trial was due, the next pause is twice as long."""
+        for index, each in enumerate(known := self._known.get(name, [])):
+            if each.pauses(now) >= 1 and is_at_least(shape, each.shape):
+                pause = min(2 * each.pause, max(LONGEST_PAUSE, each.pause))
+                known[index] = replace(each, at=now, pause=pause)
+
+    def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
+        """Return how many replicas more the clusters may take that have no room for a request, by name."""
+        limits: dict[str, int] = {}
+        for name in list(self._known):
+            self._keep(name, [each for each in self._known[name] if each.pauses(now) < _FORGOTTEN])
+            cluster = snapshot.get(name)
+            matching = [each for each in self._known.get(name, ()) if is_at_least(shape, each.shape)]
+            if cluster is not None and matching:
+                limits[name] = min(MAX_INT32, *(each.room(shape, _free(cluster), now) for each in matching))
+        return limits
+
+    def _keep(self, name: str, evidence: list[_Evidence]) -> None:
+        self._known.pop(name, None)
+        if evidence:
+            self._known[name] = evidence[-MOST_SHAPES:]
+
+
+def shape_of(spec: BindingSpec) -> ReplicaRequirements:
+    """Return what a replica requests."""
+    return spec.replica_requirements or _NO_REQUESTS
+
+
+def _free(cluster: Cluster) -> Mapping[str, Quantity]:
+    """Return what Pods with a node leave of a cluster."""
+    summary = cluster.resource_summary
+    if summary is None:
+        return {}
+    return {name: all_ - summary.allocated.get(name, ZERO) for name, all_ in summary.allocatable.items()}
+
+
+def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements) -> bool:
+    """Return whether a request is as large as another one of the same node claim and priority class, or larger."""
+    return (
+        shape.priority_class_name == other.priority_class_name
+        and (shape.node_claim or {}) == (other.node_claim or {})
+        and all(
+            (shape.resource_request.get(name, ZERO) - amount).unscaled >= 0
+            for name, amount in other.resource_request.items()
+        )
+    )
+
+
+def _amounts(shape: ReplicaRequirements) -> Mapping[str, Quantity]:
+    """Return what a replica requests of what is counted: of its resources, or else its place among the Pods."""
+    requested = {name: each for name, each in shape.resource_request.items() if each.milli_value > 0}
+    return requested or {"pods": _ONE}
+
+
+def without_node(cluster: Cluster, shape: ReplicaRequirements) -> int:
+    """Return how many Pods of a request may wait for a node, by what the cluster reports as ``allocating``.
+
+    A Pod with a node that does not become ready is not among them: its image or its probe keeps it, not the cluster.
+    """
+    allocating = {} if cluster.resource_summary is None else cluster.resource_summary.allocating
+    request = {"pods": _ONE, **_amounts(shape)}
+    return max(
+        0, min(allocating.get(name, ZERO).milli_value // each.milli_value for name, each in request.items())
+    )

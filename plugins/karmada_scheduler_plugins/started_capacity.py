@@ -1,0 +1,233 @@
+"""StartedCapacity: clusters get no more of what they do not start, and what waits there moves. Off by default.
+
+docs/replicas-that-run.md explains it for operators.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.placement import AGGREGATED
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
+from karmada_scheduler.framework import (
+    SUCCESS,
+    BindContext,
+    Cluster,
+    EstimateContext,
+    Handle,
+    Proposal,
+    ReconsiderContext,
+    ReplicaEstimate,
+    Result,
+    SchedulingError,
+    Terms,
+)
+from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
+
+NOT_STARTED: Final = "NotStarted"
+
+
+@dataclass(frozen=True)
+class StartedCapacityArgs:
+    """The args of StartedCapacity, each from 1 to 86,400.
+
+    Attributes:
+        start_seconds: How long a replica may wait for a node before that is evidence against its cluster.
+        move_after_seconds: After this wait, at least ``start_seconds``, a replica goes elsewhere.
+        cool_down_seconds: The shortest time between two moves of a binding.
+        trial_seconds: The pause before a cluster gets a replica again in spite of evidence; doubled after each trial.
+    """
+
+    start_seconds: int = 60
+    move_after_seconds: int = 60
+    cool_down_seconds: int = 120
+    trial_seconds: int = 300
+
+    def __post_init__(self) -> None:
+        """Check the ranges."""
+        names = {
+            "startSeconds": self.start_seconds,
+            "moveAfterSeconds": self.move_after_seconds,
+            "coolDownSeconds": self.cool_down_seconds,
+            "trialSeconds": self.trial_seconds,
+        }
+        problems = [
+            f"{name} must be 1 to 86400, got {value}"
+            for name, value in names.items()
+            if not 1 <= value <= 86_400
+        ]
+        if self.move_after_seconds < self.start_seconds:
+            problems.append("moveAfterSeconds must not be less than startSeconds")
+        if problems:
+            raise ValueError("; ".join(problems))
+
+
+class _Wait(NamedTuple):
+    """A share of which not all replicas are ready.
+
+    Attributes:
+        most: The most that were ready at a time; more than these are Pods that have started.
+        since: When replicas became ready last, or the share was given, in seconds since 1970.
+    """
+
+    share: int
+    ready: int
+    most: int
+    since: float
+
+
+class _Move(NamedTuple):
+    """The last move of a binding, and how many replicas the next one may take; 0 for no limit."""
+
+    at: float = -math.inf
+    limit: int = 0
+
+
+class StartedCapacity:
+    """Learn which clusters do not start what they are given, and move what waits there in one write."""
+
+    name = "StartedCapacity"
+    reconsider_seconds: Final = 5.0
+
+    def __init__(self, args: StartedCapacityArgs, handle: Handle) -> None:
+        """Take the args of the profile."""
+        self._args, self._handle = args, handle
+        self._waits: dict[BindingKey, dict[str, _Wait]] = {}
+        self._evidence = StartEvidence(args.trial_seconds)
+        self._moves: dict[BindingKey, _Move] = {}
+
+    def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
+        """Follow what clusters report, and their nodes."""
+        present = new or old
+        if present is None:
+            for known in (self._waits, self._evidence, self._moves):
+                known.clear()
+        elif isinstance(present, Cluster):
+            if new is None or not isinstance(old, Cluster) or _nodes(old) != _nodes(present):
+                self._evidence.forget(present.name)
+                for waits in self._waits.values():
+                    if present.name in waits:
+                        waits[present.name] = waits[present.name]._replace(since=self._handle.now())
+        else:
+            before = old if isinstance(old, Binding) and old.uid == present.uid else None
+            self._follow(present, before, exists=new is not None)
+
+    def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate:
+        """Let clusters take no more replicas of a shape for which they have no room."""
+        spec = context.cycle.binding.spec
+        if not self._evidence or len(spec.components) > 1:
+            return ReplicaEstimate()
+        most = self._evidence.limits(shape_of(spec), context.cycle.snapshot, self._handle.now())
+        return ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
+
+    def reserve(self, context: BindContext, /) -> Result:
+        """Count a trial, so that the next decision makes none."""
+        before, now = dict(context.binding.spec.clusters), self._handle.now()
+        for name, replicas in context.targets:
+            if replicas > before.get(name, 0):
+                self._evidence.tried(name, shape_of(context.binding.spec), now)
+        return SUCCESS
+
+    def unreserve(self, context: BindContext, /) -> None:
+        """A trial counts, written or not."""
+
+    def propose(self, binding: Binding, /) -> Proposal | None:
+        """Propose that replicas leave the clusters on which they wait for too long."""
+        waits, now = self._waits.get(binding.key), self._handle.now()
+        if not waits:
+            return None
+        shape, leaving = shape_of(binding.spec), dict[str, int]()
+        for name, wait in waits.items():
+            waited, cluster = now - wait.since, self._handle.snapshot().get(name)
+            if waited < 0:  # the clock was set back
+                waits[name] = wait._replace(since=now)
+            waiting = 0 if cluster is None else min(wait.share - wait.ready, without_node(cluster, shape))
+            if cluster is not None and waiting and waited >= self._args.start_seconds:
+                self._evidence.learn(cluster, shape, now)
+                leaving[name] = waiting if waited >= self._args.move_after_seconds else 0
+        last = self._moves.get(binding.key, _Move())
+        if 0 <= now - last.at < self._args.cool_down_seconds or not any(leaving.values()):
+            return None
+        limit, kept = last.limit or MAX_INT32, {}
+        for name, share in binding.spec.clusters:
+            taken = min(leaving.get(name, 0), limit, share)
+            kept[name], limit = share - taken, limit - taken
+        return Proposal(NOT_STARTED, Terms.IN_FORCE, kept)
+
+    def reconsider(self, context: ReconsiderContext, /) -> Result:
+        """Let a move be written that takes only what waits, to where nothing is known to wait.
+
+        Without one, the next proposal moves half as many replicas.
+        """
+        if context.held:
+            return Result.unschedulable(str(context.error))
+        key, kept = context.binding.key, context.proposal.kept or {}
+        before, after = dict(context.binding.spec.clusters), dict(context.targets or ())
+        now, number, problem = self._handle.now(), sum(before.values()) - sum(kept.values()), ""
+        limits = self._evidence.limits(shape_of(context.binding.spec), self._handle.snapshot(), now)
+        if context.error is not None:
+            problem = str(context.error)
+        elif any(after.get(name, 0) < stays for name, stays in kept.items()):
+            problem = "replicas that run would move"
+        elif any(number - kept.get(name, 0) > limits.get(name, MAX_INT32) for name, number in after.items()):
+            problem = "replicas would go where they do not start"
+        elif all(after.get(name, 0) >= share for name, share in before.items()):
+            problem = "replicas would stay where they wait"
+        if problem:
+            at = now if number <= 1 else self._moves.get(key, _Move()).at
+            self._moves[key] = _Move(at, number // 2)
+            return Result.unschedulable(problem)
+        self._moves[key] = _Move(now)
+        names = ", ".join(sorted(name for name, share in before.items() if after.get(name, 0) < share)[:10])
+        text = f"replicas that have not started leave {names}"
+        self._handle.record_event(context.binding, warning=False, reason=NOT_STARTED, text=text)
+        return SUCCESS
+
+    def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:
+        """Note which shares of a binding wait since when, and which clusters have started replicas."""
+        follows, known = exists and self._divides(binding), self._waits.pop(binding.key, {})
+        if old is None or not follows:
+            self._moves.pop(binding.key, None)
+            known = {}
+        if not follows:
+            return
+        waits, now = {}, self._handle.now()
+        reports, earlier = _ready(binding), {} if old is None else _ready(old)
+        for name, share in binding.spec.clusters:
+            total, ready = reports.get(name, (MAX_INT32, 0))
+            if total > share:
+                continue
+            wait = known.get(name) or _Wait(share, ready, max(earlier.get(name, (0, 0))[1], ready), now)
+            if ready > wait.most:
+                self._evidence.started(name, shape_of(binding.spec))
+            is_new = ready > wait.ready or share > wait.share
+            if ready < share:
+                waits[name] = _Wait(share, ready, max(ready, wait.most), now if is_new else wait.since)
+        if waits:
+            self._waits[binding.key] = waits
+
+    def _divides(self, binding: Binding) -> bool:
+        """Return whether the plugin counts and moves replicas of a binding."""
+        spec = binding.spec
+        if spec.placement is None or spec.responsible_scheduler != self._handle.profile:
+            return False
+        try:
+            return strategy_of(spec.placement) in (AGGREGATED, DYNAMIC_WEIGHT) and len(spec.components) < 2
+        except SchedulingError:
+            return False
+
+
+def _ready(binding: Binding) -> dict[str, tuple[int, int]]:
+    """Return how many replicas clusters have and how many of them are ready, as far as both are known."""
+    names = [each.cluster_name for each in binding.status.aggregated_status]
+    reports = zip(names, binding.status.reported_replicas, strict=False)
+    return {name: (each.total, each.ready) for name, each in reports if each and each.ready is not None}
+
+
+def _nodes(cluster: Cluster) -> object:
+    summary = cluster.resource_summary
+    return cluster.ready_nodes, summary and summary.allocatable
