@@ -654,10 +654,10 @@ def test_a_proposed_decision_that_ends_in_another_term_is_an_error() -> None:
         Proposal(""),
         Proposal("not a word"),
         Proposal("x" * 33),
-        Proposal("B", "first"),
+        Proposal("B", "first"),  # type: ignore[arg-type]
         Proposal("B", kept={"m2": -1}),
-        Proposal("B", kept=["m2"]),
-    ],  # type: ignore[arg-type]
+        Proposal("B", kept=["m2"]),  # type: ignore[arg-type]
+    ],
 )
 async def test_an_invalid_proposal_is_none(proposal: Any, caplog: pytest.LogCaptureFixture) -> None:
     harness = await reconsidered(proposing(proposal))

@@ -1,0 +1,418 @@
+"""StartedCapacity: what is evidence, and what moves, in the real loop on a fake API server."""
+
+from __future__ import annotations
+
+import logging
+from itertools import pairwise
+from typing import Any
+
+import pytest
+
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.testing import make
+from karmada_scheduler_plugins.started_capacity import StartedCapacity
+from tests.unit.framework.plugins import plugin
+from tests.unit.plugins.started_fleet import AGGREGATED, COOL_DOWN, DYNAMIC, START, TRIAL, Fleet, Member
+
+STATIC = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
+DUPLICATED = {"replicaSchedulingType": "Duplicated"}
+SOON = 15
+"""Proposals are looked for every five seconds, and a move may need a second one."""
+
+
+def roomy_on_paper(**args: Any) -> Fleet:
+    """Return a fleet in which m1 has 4 cpu that Pods can use of 100, and m2 has 20."""
+    return Fleet({"m1": Member([4], closed=96), "m2": Member([20])}, **args)
+
+
+def full(**args: Any) -> Fleet:
+    """Return a fleet in which each of two clusters has 4 cpu that Pods can use of 100."""
+    return Fleet({name: Member([4], closed=96) for name in ("m1", "m2")}, **args)
+
+
+async def waiting_on_m1(**args: Any) -> Fleet:
+    """Return a fleet with evidence that m1 has no room for 8 cpu; one replica waits there, and m2 cannot take it."""
+    fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([1])}, **args)
+    fleet.deploy("large", replicas=1, cpu=8)
+    await fleet.pass_(START)
+    assert fleet.shares("large") == {"m1": 1}
+    fleet.members["m2"].closed = 99
+    return fleet
+
+
+# --- moves ---
+
+
+@pytest.mark.parametrize("scheduling", [DYNAMIC, AGGREGATED])
+async def test_what_waits_moves_in_one_write_and_what_runs_stays(scheduling: Any) -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=scheduling)
+    await fleet.pass_(START - 5)
+    assert fleet.running() < 12
+    assert fleet.moves() == 0
+    await fleet.pass_(SOON)
+    assert fleet.shares() == {"m1": 4, "m2": 8}
+    assert (fleet.running(), fleet.moves()) == (12, 1)
+    assert ("NotStarted", "replicas that have not started leave m1") in fleet.events
+    await fleet.pass_(2000)
+    assert fleet.moves() == 1
+
+
+async def test_without_the_plugin_what_waits_stays() -> None:
+    fleet = roomy_on_paper(startSeconds=86_400, moveAfterSeconds=86_400)
+    fleet.deploy(replicas=12)
+    await fleet.pass_(1000)
+    assert (fleet.running() < 12, fleet.moves()) == (True, 0)
+
+
+@pytest.mark.parametrize("scheduling", [STATIC, DUPLICATED])
+async def test_what_is_not_divided_by_available_replicas_is_no_evidence_and_does_not_move(
+    scheduling: Any,
+) -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=scheduling)
+    await fleet.pass_(300)
+    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+
+
+async def test_a_binding_of_another_scheduler_is_no_evidence() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, clusters=[{"name": "m1", "replicas": 12}], schedulerName="theirs")
+    await fleet.pass_(300)
+    assert len(fleet.plugin._evidence) == 0
+
+
+async def test_where_not_all_fit_half_as_many_move_and_later_more() -> None:
+    fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([6])})
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + SOON)
+    assert fleet.shares() == {"m1": 8, "m2": 4}
+    await fleet.pass_(COOL_DOWN + SOON)
+    assert fleet.shares() == {"m1": 6, "m2": 6}
+    assert fleet.running() == 10
+    await fleet.pass_(2000)
+    assert fleet.moves() == 2
+
+
+async def test_a_binding_moves_at_most_once_per_cool_down() -> None:
+    fleet = Fleet({name: Member([2], closed=98) for name in ("m1", "m2", "m3", "m4")})
+    fleet.members["m4"] = Member([20])
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    times, moves = list[float](), 0
+    for _ in range(200):
+        await fleet.pass_(5)
+        if fleet.moves() > moves:
+            moves = fleet.moves()
+            times.append(fleet.now)
+    assert fleet.running() == 12
+    assert all(later - earlier >= COOL_DOWN for earlier, later in pairwise(times))
+    assert 1 <= len(times) <= 3
+
+
+async def test_nothing_moves_to_and_fro_between_full_clusters() -> None:
+    fleet = full()
+    fleet.deploy(replicas=12)
+    await fleet.pass_(START + 5)
+    assert fleet.running() == 8
+    await fleet.pass_(3 * 3600)
+    assert fleet.running() == 8
+    assert fleet.moves() <= 1
+
+
+async def test_replicas_that_wait_find_out_about_another_cluster_once_and_then_try_one_at_a_time() -> None:
+    fleet = full()
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + 5)
+    assert fleet.running() == 8
+    moved = fleet.moves()
+    assert moved == 1
+    await fleet.pass_(3 * 3600)
+    assert fleet.running() == 8
+    assert fleet.moves() <= 2
+
+
+async def test_budgets_of_placement_guard_count_moves() -> None:
+    budgets = [{"scope": "profile", "window": "10m", "bindings": 1}]
+    fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([40])}, guard={"budgets": budgets})
+    for name in ("one", "two"):
+        fleet.deploy(name, replicas=8)
+    await fleet.pass_(START + 60)
+    assert fleet.moves("one") + fleet.moves("two") == 1
+    assert fleet.reconsiderations.waiting == 1
+    await fleet.pass_(600)
+    assert fleet.moves("one") + fleet.moves("two") == 2
+    assert fleet.running("one") + fleet.running("two") == 16
+
+
+# --- what is evidence ---
+
+
+async def test_a_slow_image_is_no_evidence() -> None:
+    fleet = roomy_on_paper()
+    fleet.members["m1"].nodes = [100]
+    fleet.members["m1"].pulls = True
+    fleet.deploy(replicas=12)
+    await fleet.pass_(1000)
+    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+
+
+@pytest.mark.parametrize(("seconds", "goes"), [(START - 5, True), (START, False)])
+async def test_waiting_is_evidence_after_start_seconds(seconds: int, *, goes: bool) -> None:
+    fleet = full()
+    fleet.members["m2"].closed = 0
+    fleet.deploy("large", replicas=1, cpu=8)
+    await fleet.pass_(seconds)
+    fleet.members["m2"].nodes = [99]
+    fleet.deploy("second", replicas=4, cpu=8)
+    await fleet.run()
+    fleet.report()
+    await fleet.run()
+    assert ("m1" in fleet.shares("second")) == goes
+
+
+async def test_a_roll_out_that_progresses_is_no_evidence() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=30, scheduling=AGGREGATED)
+    for _ in range(10):
+        await fleet.pass_(START - 15)
+        fleet.members["m1"].nodes[0] += 1
+    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("cpu", "spec", "goes"),
+    [
+        pytest.param(8, {}, False, id="the same"),
+        pytest.param(16, {}, False, id="larger"),
+        pytest.param(7, {}, True, id="smaller"),
+        pytest.param(8, {"nodeClaim": {"nodeSelector": {"gpu": "yes"}}}, True, id="other nodes"),
+        pytest.param(8, {"priorityClassName": "high"}, True, id="another priority class"),
+    ],
+)
+async def test_evidence_holds_for_the_same_request_and_larger_ones(
+    cpu: int, spec: dict[str, Any], *, goes: bool
+) -> None:
+    fleet = await waiting_on_m1()
+    requirements = {"resourceRequest": {"cpu": str(cpu), "memory": "1Gi"}, **spec}
+    fleet.put(
+        "second",
+        replicas=2,
+        replicaRequirements=requirements,
+        placement={"clusterAffinity": {"clusterNames": ["m1"]}, "replicaScheduling": DYNAMIC},
+    )
+    await fleet.run()
+    assert (fleet.shares("second") == {"m1": 2}) == goes
+    if not goes:
+        assert fleet.condition("second")[0] == "Unschedulable"
+
+
+NONSENSE = [
+    pytest.param({"observedGeneration": 1, "replicas": 12, "readyReplicas": -1}, id="negative"),
+    pytest.param({"observedGeneration": 1, "replicas": -12}, id="a negative total"),
+    pytest.param({"observedGeneration": 1, "replicas": 12, "readyReplicas": 13}, id="more than there are"),
+    pytest.param({"observedGeneration": 1, "replicas": 13, "readyReplicas": 1}, id="more than the share"),
+    pytest.param({"observedGeneration": 1, "generation": 2, "replicas": 12}, id="an older generation"),
+    pytest.param({"observedGeneration": 1, "replicas": 12, "updatedReplicas": 3}, id="a roll-out"),
+    pytest.param({"observedGeneration": 1, "replicas": 12, "readyReplicas": "1"}, id="a text"),
+    pytest.param({}, id="nothing"),
+    pytest.param([], id="a list"),
+]
+
+
+@pytest.mark.parametrize("status", NONSENSE)
+async def test_reports_that_cannot_be_right_are_no_evidence(status: Any) -> None:
+    fleet = roomy_on_paper()
+    fleet.members["m1"].nonsense = status
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(300)
+    assert fleet.shares() == {"m1": 12}
+    assert len(fleet.plugin._evidence) == 0
+
+
+async def test_replicas_that_no_pod_waits_for_are_no_evidence() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    fleet.members["m1"].nodes = [100]
+    fleet.members["m1"].nonsense = {"observedGeneration": 1, "replicas": 4, "readyReplicas": 4}
+    await fleet.pass_(300)
+    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+
+
+async def test_only_as_many_replicas_move_as_wait_for_a_node() -> None:
+    fleet = Fleet({"m1": Member([10], closed=90), "m2": Member([20])})
+    fleet.members["m1"].nonsense = {"observedGeneration": 1, "replicas": 12, "readyReplicas": 4}
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + SOON)
+    assert fleet.shares() == {"m1": 10, "m2": 2}, "six of eight have a node, and their image may be slow"
+
+
+# --- the end of evidence ---
+
+
+async def test_evidence_ends_when_a_replica_starts() -> None:
+    fleet = await waiting_on_m1()
+    await fleet.pass_(10)
+    assert len(fleet.plugin._evidence) >= 1
+    fleet.members["m1"].nodes, fleet.members["m1"].closed = [40], 60
+    await fleet.pass_(5)
+    assert fleet.running("large") == 1
+    assert len(fleet.plugin._evidence) == 0
+
+
+async def test_a_replica_that_was_ready_before_is_no_start() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy("steady", replicas=4, scheduling=AGGREGATED)
+    await fleet.pass_(5)
+    fleet.deploy(replicas=10, scheduling=AGGREGATED)
+    fleet.members["m2"].nodes = [0]
+    await fleet.pass_(START + SOON)
+    assert len(fleet.plugin._evidence) == 1
+    for ready in (3, 4):
+        status = {"observedGeneration": 1, "replicas": 4, "readyReplicas": ready}
+        item = {"clusterName": "m1", "applied": True, "status": status}
+        fleet.server.change("steady", status=True, aggregatedStatus=[item])
+        assert len(fleet.plugin._evidence) == 1
+
+
+@pytest.mark.parametrize("change", ["allocatable", "ready"])
+async def test_evidence_ends_and_the_wait_begins_again_when_the_nodes_change(change: str) -> None:
+    fleet = await waiting_on_m1()
+    assert len(fleet.plugin._evidence) == 1
+    if change == "ready":
+        fleet.members["m1"].nodes, fleet.members["m1"].closed = [4, 1], 95
+    else:
+        fleet.members["m1"].closed += 10
+    fleet.members["m2"].closed = 0
+    await fleet.pass_(START - 5)
+    assert len(fleet.plugin._evidence) == 0
+    await fleet.pass_(5)
+    assert len(fleet.plugin._evidence) == 1
+
+
+async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the_pause() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + SOON)
+    assert fleet.shares() == {"m1": 4, "m2": 8}
+    fleet.members["m2"].nodes = [8]
+    begun = fleet.now
+    await fleet.pass_(TRIAL - 30)
+    fleet.deploy("second", replicas=1, scheduling=AGGREGATED)
+    await fleet.pass_(0)
+    assert fleet.shares("second") == {}, "no cluster is known to have room"
+    await fleet.pass_(begun + TRIAL - fleet.now)
+    fleet.deploy("third", replicas=1, scheduling=AGGREGATED)
+    fleet.deploy("fourth", replicas=1, scheduling=AGGREGATED)
+    await fleet.run()
+    given = [fleet.shares(name) for name in ("second", "third", "fourth")]
+    assert sorted(map(len, given)) == [0, 0, 1]
+    assert {"m1": 1} in given
+
+
+async def test_what_pods_that_ended_have_left_is_given_again() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + SOON)
+    fleet.members["m2"].nodes = [8]
+    fleet.server.change("web", replicas=9)
+    await fleet.pass_(5)
+    freed = 4 - fleet.shares()["m1"]
+    assert freed > 0
+    fleet.members["m2"].nodes = [fleet.shares()["m2"]]
+    await fleet.pass_(5)
+    fleet.deploy("second", replicas=freed, scheduling=AGGREGATED)
+    fleet.deploy("third", replicas=freed + 1, scheduling=AGGREGATED)
+    await fleet.pass_(5)
+    assert fleet.running("second") == freed
+    assert fleet.shares("third") == {}
+
+
+async def test_what_is_known_of_a_cluster_or_a_binding_ends_with_it(caplog: pytest.LogCaptureFixture) -> None:
+    fleet = await waiting_on_m1()
+    assert [*fleet.plugin._waits] == [BindingKey("ResourceBinding", "demo", "large")]
+    await fleet.pass_(10)
+    assert fleet.plugin._moves
+    manifest = fleet.server.stored["large"]
+    with caplog.at_level(logging.ERROR):
+        fleet.handlers.on_event("ResourceBinding", "DELETED", manifest)
+        assert not fleet.plugin._waits
+        assert not fleet.plugin._moves
+        assert len(fleet.plugin._evidence) >= 1, "it outlives the replicas that waited"
+        fleet.handlers.on_event("Cluster", "DELETED", fleet.members["m1"].manifest("m1", 1000))
+        fleet.handlers.on_event("Cluster", "DELETED", fleet.members["m2"].manifest("m2", 1000))
+    assert len(fleet.plugin._evidence) == 0
+    assert caplog.text == ""
+
+
+async def test_a_binding_that_another_scheduler_gets_is_forgotten() -> None:
+    fleet = await waiting_on_m1()
+    fleet.server.change("large", schedulerName="theirs")
+    assert not fleet.plugin._waits
+
+
+async def test_after_a_restart_the_waits_begin_again_and_lead_to_the_same() -> None:
+    before = roomy_on_paper()
+    before.deploy(replicas=12, scheduling=AGGREGATED)
+    await before.pass_(START - 5)
+    after = Fleet(before.members, server=before.server)
+    for manifest in list(before.server.stored.values()):
+        after.handlers.on_event("ResourceBinding", "ADDED", manifest)
+    await after.pass_(START - 5)
+    assert (after.moves(), len(after.plugin._evidence)) == (0, 0)
+    await after.pass_(SOON)
+    assert after.shares() == {"m1": 4, "m2": 8}
+
+
+async def test_a_clock_that_is_set_back_begins_the_waits_again() -> None:
+    fleet = roomy_on_paper()
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START - 5)
+    fleet.sleep(-3600)
+    fleet.now += 3600
+    await fleet.pass_(START - 5)
+    assert fleet.moves() == 0
+    await fleet.pass_(SOON)
+    assert fleet.shares() == {"m1": 4, "m2": 8}
+
+
+# --- decisions of others ---
+
+
+@pytest.mark.parametrize(
+    ("targets", "moves"),
+    [
+        pytest.param({"m1": 3, "m2": 9}, False, id="one that runs would move"),
+        pytest.param({"m1": 12}, False, id="all would stay"),
+        pytest.param({"m1": 5, "m2": 7}, False, id="one would stay where it waits"),
+        pytest.param({"m1": 4, "m2": 8}, True, id="all that wait move"),
+    ],
+)
+async def test_a_decision_that_moves_anything_else_is_declined(
+    targets: dict[str, int], *, moves: bool
+) -> None:
+    assigns = plugin("A", assign=lambda _: targets if "m2" in fleet.placed() or fleet.now else {"m1": 12})
+    fleet = roomy_on_paper(more=(assigns,))
+    fleet.deploy(replicas=12, scheduling=AGGREGATED)
+    await fleet.pass_(START + 5)
+    assert (fleet.shares() == targets and fleet.moves() == 1) == moves
+    assert fleet.running() == (12 if moves else 4)
+
+
+# --- args ---
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        ({"startSeconds": 0}, "args: startSeconds must be 1 to 86400, got 0"),
+        ({"coolDownSeconds": 86_401}, "coolDownSeconds must be 1 to 86400, got 86401"),
+        ({"trialSeconds": 0}, "trialSeconds must be 1 to 86400, got 0"),
+        ({"startSeconds": 61}, "moveAfterSeconds must not be less than startSeconds"),
+        ({"every": 1}, "args.every: unknown field"),
+    ],
+)
+def test_invalid_args_are_refused_with_their_path(args: dict[str, Any], problem: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make(StartedCapacity, args)
+    assert problem in str(raised.value)
