@@ -25,6 +25,7 @@ NAVIGATION = {
         docs/rebalance
         docs/move-a-namespace
         docs/no-harm
+        docs/replicas-that-run
         docs/web
         docs/claims
     """,

@@ -40,10 +40,10 @@ class _Evidence:
         """Return how many pauses have passed; infinity if the clock was set back."""
         return (now - self.at) / self.pause if now >= self.at else math.inf
 
-    def room(self, shape: ReplicaRequirements, free: Mapping[str, Quantity], now: float) -> int:
-        """Return how many replicas more may go there: one if a trial is due, and as many as Pods that ended make room for.
+    def available(self, shape: ReplicaRequirements, free: Mapping[str, Quantity], now: float) -> int:
+        """Return how many replicas more may go there: one if a trial is due, and what Pods that ended have left.
 
-        It is not known which resource was missing. The one of which room for the most replicas has become free counts.
+        It is not known which resource was missing. The one of which enough for the most replicas has become free counts.
         """
         gained = [
             (free.get(name, ZERO) - self.free.get(name, ZERO)).milli_value // amount.milli_value
@@ -53,7 +53,7 @@ class _Evidence:
 
 
 class StartEvidence:
-    """The requests for which clusters have no room: those that waited there, and larger ones."""
+    """The requests that clusters do not start: those of replicas that waited there, and larger ones."""
 
     def __init__(self, trial_seconds: float) -> None:
         """Start with none; ``trial_seconds`` is the pause before the first trial, doubled after each."""
@@ -76,7 +76,7 @@ class StartEvidence:
         known, free = self._known.get(cluster.name, []), _free(cluster)
         larger = [each for each in known if is_at_least(each.shape, shape)]
         others = [each for each in known if each not in larger]
-        if not any(is_at_least(shape, each.shape) and not each.room(shape, free, now) for each in others):
+        if not any(is_at_least(shape, each.shape) and not each.available(shape, free, now) for each in others):
             pause = max((each.pause for each in larger), default=self._first)
             self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
 
@@ -93,14 +93,14 @@ class StartEvidence:
                 known[index] = replace(each, at=now, pause=pause)
 
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
-        """Return how many replicas more the clusters may take that have no room for a request, by name."""
+        """Return how many replicas more of a request the clusters may take that do not start it, by name."""
         limits: dict[str, int] = {}
         for name in list(self._known):
             self._keep(name, [each for each in self._known[name] if each.pauses(now) < _FORGOTTEN])
             cluster = snapshot.get(name)
             matching = [each for each in self._known.get(name, ()) if is_at_least(shape, each.shape)]
             if cluster is not None and matching:
-                limits[name] = min(MAX_INT32, *(each.room(shape, _free(cluster), now) for each in matching))
+                limits[name] = min(MAX_INT32, *(each.available(shape, _free(cluster), now) for each in matching))
         return limits
 
     def _keep(self, name: str, evidence: list[_Evidence]) -> None:

@@ -117,7 +117,7 @@ class StartedCapacity:
             self._follow(present, before, exists=new is not None)
 
     def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate:
-        """Let clusters take no more replicas of a shape for which they have no room."""
+        """Let clusters take no more replicas of a shape that does not start there."""
         spec = context.cycle.binding.spec
         if not self._evidence or len(spec.components) > 1:
             return ReplicaEstimate()

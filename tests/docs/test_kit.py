@@ -308,6 +308,7 @@ def test_the_cluster_builder_has_all_fields() -> None:
         cluster("m1").uid("u").resource_version("7").generation(3).labels(tier="prod").deleting()
         .provider("p").region("r").zones("z").sync_mode("Pull").taint("a:NoSchedule").grade(0, nodes=1, cpu=1)
         .condition("Ready", "False")
+        .ready_nodes(2)
     )  # fmt: skip
     built, empty = builder.build(), Cluster("")
     same = [name for name in built.__struct_fields__ if getattr(built, name) == getattr(empty, name)]

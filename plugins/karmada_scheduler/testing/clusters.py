@@ -150,6 +150,10 @@ class ClusterBuilder(ObjectBuilder):
         nodes = {"grade": grade, "count": count}
         return self._add(self._status["resourceSummary"], "allocatableModelings", nodes)
 
+    def ready_nodes(self, count: int) -> Self:
+        """Set the number of nodes that are ready."""
+        return self._set(self._status, nodeSummary={"readyNum": count})
+
     def condition(self, type_: str, status: str = "True") -> Self:
         """Set a condition: ``condition("Ready", "False")``."""
         others = [each for each in self._status["conditions"] if each["type"] != type_]

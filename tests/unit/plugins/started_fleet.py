@@ -1,4 +1,4 @@
-"""A scheduler with StartedCapacity in the real loop on a fake API server, and members that start Pods where a node has room."""
+"""A scheduler with StartedCapacity in the real loop on a fake API server, and members that start Pods where they fit on a node."""
 
 from __future__ import annotations
 
@@ -72,10 +72,8 @@ class Member:
             pods = [pod for pod in self.pods if (pod.node is not None) == placed]
             amounts.append({"cpu": sum(pod.cpu for pod in pods), "pods": len(pods)})
         builder = cluster(name).capacity(cpu=sum(self.nodes) + self.closed, memory="1000Gi")
-        builder.allocated(amounts[0]).allocating(amounts[1]).resource_version(str(version))
-        manifest = builder.manifest()
-        manifest["status"]["nodeSummary"] = {"readyNum": len(self.nodes), "totalNum": len(self.nodes)}
-        return manifest
+        builder.allocated(amounts[0]).allocating(amounts[1]).ready_nodes(len(self.nodes))
+        return builder.resource_version(str(version)).manifest()
 
     def report(self, name: str) -> Any:
         """Return the status of the Deployment of a binding."""

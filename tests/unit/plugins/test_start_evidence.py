@@ -104,7 +104,7 @@ def test_evidence_ends_if_the_clock_is_set_back() -> None:
 
 
 @pytest.mark.parametrize(
-    ("allocated", "room"),
+    ("allocated", "number"),
     [
         pytest.param({"cpu": 50}, 0, id="as then"),
         pytest.param({"cpu": 60}, 0, id="more"),
@@ -113,9 +113,9 @@ def test_evidence_ends_if_the_clock_is_set_back() -> None:
         pytest.param({"cpu": 50, "memory": "0"}, 4, id="another resource"),
     ],
 )
-def test_what_has_become_free_since_may_be_used(allocated: dict[str, Any], room: int) -> None:
+def test_what_has_become_free_since_may_be_used(allocated: dict[str, Any], number: int) -> None:
     evidence = learned(shape(cpu=4, memory="8Gi"), cpu=50, memory="32Gi")
-    assert limit(evidence, shape(cpu=4, memory="8Gi"), 1, **{"memory": "32Gi", **allocated}) == room
+    assert limit(evidence, shape(cpu=4, memory="8Gi"), 1, **{"memory": "32Gi", **allocated}) == number
 
 
 def test_without_requests_places_among_the_pods_are_counted() -> None:

@@ -21,7 +21,7 @@ SOON = 15
 """Proposals are looked for every five seconds, and a move may need a second one."""
 
 
-def roomy_on_paper(**args: Any) -> Fleet:
+def overstated(**args: Any) -> Fleet:
     """Return a fleet in which m1 has 4 cpu that Pods can use of 100, and m2 has 20."""
     return Fleet({"m1": Member([4], closed=96), "m2": Member([20])}, **args)
 
@@ -32,7 +32,7 @@ def full(**args: Any) -> Fleet:
 
 
 async def waiting_on_m1(**args: Any) -> Fleet:
-    """Return a fleet with evidence that m1 has no room for 8 cpu; one replica waits there, and m2 cannot take it."""
+    """Return a fleet with evidence that m1 has no capacity for 8 cpu; one replica waits there, and m2 cannot take it."""
     fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([1])}, **args)
     fleet.deploy("large", replicas=1, cpu=8)
     await fleet.pass_(START)
@@ -46,7 +46,7 @@ async def waiting_on_m1(**args: Any) -> Fleet:
 
 @pytest.mark.parametrize("scheduling", [DYNAMIC, AGGREGATED])
 async def test_what_waits_moves_in_one_write_and_what_runs_stays(scheduling: Any) -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=scheduling)
     await fleet.pass_(START - 5)
     assert fleet.running() < 12
@@ -60,7 +60,7 @@ async def test_what_waits_moves_in_one_write_and_what_runs_stays(scheduling: Any
 
 
 async def test_without_the_plugin_what_waits_stays() -> None:
-    fleet = roomy_on_paper(startSeconds=86_400, moveAfterSeconds=86_400)
+    fleet = overstated(startSeconds=86_400, moveAfterSeconds=86_400)
     fleet.deploy(replicas=12)
     await fleet.pass_(1000)
     assert (fleet.running() < 12, fleet.moves()) == (True, 0)
@@ -70,14 +70,14 @@ async def test_without_the_plugin_what_waits_stays() -> None:
 async def test_what_is_not_divided_by_available_replicas_is_no_evidence_and_does_not_move(
     scheduling: Any,
 ) -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=scheduling)
     await fleet.pass_(300)
     assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
 
 
 async def test_a_binding_of_another_scheduler_is_no_evidence() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, clusters=[{"name": "m1", "replicas": 12}], schedulerName="theirs")
     await fleet.pass_(300)
     assert len(fleet.plugin._evidence) == 0
@@ -149,7 +149,7 @@ async def test_budgets_of_placement_guard_count_moves() -> None:
 
 
 async def test_a_slow_image_is_no_evidence() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.members["m1"].nodes = [100]
     fleet.members["m1"].pulls = True
     fleet.deploy(replicas=12)
@@ -172,7 +172,7 @@ async def test_waiting_is_evidence_after_start_seconds(seconds: int, *, goes: bo
 
 
 async def test_a_roll_out_that_progresses_is_no_evidence() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=30, scheduling=AGGREGATED)
     for _ in range(10):
         await fleet.pass_(START - 15)
@@ -222,7 +222,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("status", NONSENSE)
 async def test_reports_that_cannot_be_right_are_no_evidence(status: Any) -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.members["m1"].nonsense = status
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(300)
@@ -231,7 +231,7 @@ async def test_reports_that_cannot_be_right_are_no_evidence(status: Any) -> None
 
 
 async def test_replicas_that_no_pod_waits_for_are_no_evidence() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     fleet.members["m1"].nodes = [100]
     fleet.members["m1"].nonsense = {"observedGeneration": 1, "replicas": 4, "readyReplicas": 4}
@@ -261,7 +261,7 @@ async def test_evidence_ends_when_a_replica_starts() -> None:
 
 
 async def test_a_replica_that_was_ready_before_is_no_start() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy("steady", replicas=4, scheduling=AGGREGATED)
     await fleet.pass_(5)
     fleet.deploy(replicas=10, scheduling=AGGREGATED)
@@ -291,7 +291,7 @@ async def test_evidence_ends_and_the_wait_begins_again_when_the_nodes_change(cha
 
 
 async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the_pause() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(START + SOON)
     assert fleet.shares() == {"m1": 4, "m2": 8}
@@ -300,7 +300,7 @@ async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the
     await fleet.pass_(TRIAL - 30)
     fleet.deploy("second", replicas=1, scheduling=AGGREGATED)
     await fleet.pass_(0)
-    assert fleet.shares("second") == {}, "no cluster is known to have room"
+    assert fleet.shares("second") == {}, "no cluster has capacity as far as is known"
     await fleet.pass_(begun + TRIAL - fleet.now)
     fleet.deploy("third", replicas=1, scheduling=AGGREGATED)
     fleet.deploy("fourth", replicas=1, scheduling=AGGREGATED)
@@ -311,7 +311,7 @@ async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the
 
 
 async def test_what_pods_that_ended_have_left_is_given_again() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(START + SOON)
     fleet.members["m2"].nodes = [8]
@@ -352,7 +352,7 @@ async def test_a_binding_that_another_scheduler_gets_is_forgotten() -> None:
 
 
 async def test_after_a_restart_the_waits_begin_again_and_lead_to_the_same() -> None:
-    before = roomy_on_paper()
+    before = overstated()
     before.deploy(replicas=12, scheduling=AGGREGATED)
     await before.pass_(START - 5)
     after = Fleet(before.members, server=before.server)
@@ -365,7 +365,7 @@ async def test_after_a_restart_the_waits_begin_again_and_lead_to_the_same() -> N
 
 
 async def test_a_clock_that_is_set_back_begins_the_waits_again() -> None:
-    fleet = roomy_on_paper()
+    fleet = overstated()
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(START - 5)
     fleet.sleep(-3600)
@@ -392,7 +392,7 @@ async def test_a_decision_that_moves_anything_else_is_declined(
     targets: dict[str, int], *, moves: bool
 ) -> None:
     assigns = plugin("A", assign=lambda _: targets if "m2" in fleet.placed() or fleet.now else {"m1": 12})
-    fleet = roomy_on_paper(more=(assigns,))
+    fleet = overstated(more=(assigns,))
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(START + 5)
     assert (fleet.shares() == targets and fleet.moves() == 1) == moves
