@@ -76,7 +76,9 @@ class StartEvidence:
         known, free = self._known.get(cluster.name, []), _free(cluster)
         larger = [each for each in known if is_at_least(each.shape, shape)]
         others = [each for each in known if each not in larger]
-        if not any(is_at_least(shape, each.shape) and not each.available(shape, free, now) for each in others):
+        if not any(
+            is_at_least(shape, each.shape) and not each.available(shape, free, now) for each in others
+        ):
             pause = max((each.pause for each in larger), default=self._first)
             self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
 
@@ -100,7 +102,9 @@ class StartEvidence:
             cluster = snapshot.get(name)
             matching = [each for each in self._known.get(name, ()) if is_at_least(shape, each.shape)]
             if cluster is not None and matching:
-                limits[name] = min(MAX_INT32, *(each.available(shape, _free(cluster), now) for each in matching))
+                limits[name] = min(
+                    MAX_INT32, *(each.available(shape, _free(cluster), now) for each in matching)
+                )
         return limits
 
     def _keep(self, name: str, evidence: list[_Evidence]) -> None:

@@ -278,7 +278,8 @@ def test_an_unreadable_quantity_removes_only_its_resource(where: str, amount: st
 
 
 @pytest.mark.parametrize(
-    ("nodes", "ready"), [({"readyNum": 3}, 3), ({}, None), (None, None), (["3"], None), ({"readyNum": "3"}, None)]
+    ("nodes", "ready"),
+    [({"readyNum": 3}, 3), ({}, None), (None, None), (["3"], None), ({"readyNum": "3"}, None)],
 )
 def test_the_number_of_ready_nodes_is_known_if_it_is_a_number(nodes: object, ready: int | None) -> None:
     manifest = cluster("m1").manifest()
