@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingSpec, ReplicaRequirements
 from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
@@ -21,8 +20,7 @@ _NO_REQUESTS: Final = ReplicaRequirements()
 _ONE: Final = Quantity(1)
 
 
-@dataclass(frozen=True, slots=True)
-class _Evidence:
+class _Evidence(NamedTuple):
     """That replicas of a request waited on a cluster.
 
     Attributes:
@@ -53,64 +51,58 @@ class _Evidence:
 
 
 class StartEvidence:
-    """The requests that clusters do not start: those of replicas that waited there, and larger ones."""
+    """The requests that clusters do not start: those of replicas that waited there, and larger ones.
+
+    Attributes:
+        known: The evidence by cluster.
+    """
 
     def __init__(self, trial_seconds: float) -> None:
         """Start with none; ``trial_seconds`` is the pause before the first trial, doubled after each."""
         self._first = trial_seconds
-        self._known: dict[str, list[_Evidence]] = {}
+        self.known: dict[str, list[_Evidence]] = {}
 
     def __len__(self) -> int:
-        return sum(map(len, self._known.values()))
-
-    def clear(self) -> None:
-        """Forget everything."""
-        self._known.clear()
-
-    def forget(self, name: str) -> None:
-        """Forget a cluster."""
-        self._known.pop(name, None)
+        return sum(map(len, self.known.values()))
 
     def learn(self, cluster: Cluster, shape: ReplicaRequirements, now: float) -> None:
         """Note that replicas of a request wait on a cluster, unless smaller ones do."""
-        known, free = self._known.get(cluster.name, []), _free(cluster)
+        known, free = self.known.get(cluster.name, []), _free(cluster)
         larger = [each for each in known if is_at_least(each.shape, shape)]
         others = [each for each in known if each not in larger]
-        if not any(
-            is_at_least(shape, each.shape) and not each.available(shape, free, now) for each in others
-        ):
+        smaller = [each for each in others if is_at_least(shape, each.shape)]
+        if all(each.available(shape, free, now) for each in smaller):
             pause = max((each.pause for each in larger), default=self._first)
             self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
 
     def started(self, name: str, shape: ReplicaRequirements) -> None:
         """Forget what is known about requests that are not larger than one that a cluster has started."""
-        known = self._known.get(name, ())
+        known = self.known.get(name, ())
         self._keep(name, [each for each in known if not is_at_least(shape, each.shape)])
 
     def tried(self, name: str, shape: ReplicaRequirements, now: float) -> None:
         """Note that a cluster gets a replica; if a trial was due, the next pause is twice as long."""
-        for index, each in enumerate(known := self._known.get(name, [])):
+        for index, each in enumerate(known := self.known.get(name, [])):
             if each.pauses(now) >= 1 and is_at_least(shape, each.shape):
                 pause = min(2 * each.pause, max(LONGEST_PAUSE, each.pause))
-                known[index] = replace(each, at=now, pause=pause)
+                known[index] = each._replace(at=now, pause=pause)
 
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
         """Return how many replicas more of a request the clusters may take that do not start it, by name."""
         limits: dict[str, int] = {}
-        for name in list(self._known):
-            self._keep(name, [each for each in self._known[name] if each.pauses(now) < _FORGOTTEN])
+        for name in list(self.known):
+            self._keep(name, [each for each in self.known[name] if each.pauses(now) < _FORGOTTEN])
             cluster = snapshot.get(name)
-            matching = [each for each in self._known.get(name, ()) if is_at_least(shape, each.shape)]
+            matching = [each for each in self.known.get(name, ()) if is_at_least(shape, each.shape)]
             if cluster is not None and matching:
-                limits[name] = min(
-                    MAX_INT32, *(each.available(shape, _free(cluster), now) for each in matching)
-                )
+                found = [each.available(shape, _free(cluster), now) for each in matching]
+                limits[name] = min(MAX_INT32, *found)
         return limits
 
     def _keep(self, name: str, evidence: list[_Evidence]) -> None:
-        self._known.pop(name, None)
+        self.known.pop(name, None)
         if evidence:
-            self._known[name] = evidence[-MOST_SHAPES:]
+            self.known[name] = evidence[-MOST_SHAPES:]
 
 
 def shape_of(spec: BindingSpec) -> ReplicaRequirements:
@@ -151,6 +143,5 @@ def without_node(cluster: Cluster, shape: ReplicaRequirements) -> int:
     """
     allocating = {} if cluster.resource_summary is None else cluster.resource_summary.allocating
     request = {"pods": _ONE, **_amounts(shape)}
-    return max(
-        0, min(allocating.get(name, ZERO).milli_value // each.milli_value for name, each in request.items())
-    )
+    counts = [allocating.get(name, ZERO).milli_value // each.milli_value for name, each in request.items()]
+    return max(0, min(counts))

@@ -9,23 +9,12 @@ import math
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from karmada_scheduler import framework as fw
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
-from karmada_scheduler.framework import (
-    SUCCESS,
-    BindContext,
-    Cluster,
-    EstimateContext,
-    Handle,
-    Proposal,
-    ReconsiderContext,
-    ReplicaEstimate,
-    Result,
-    SchedulingError,
-    Terms,
-)
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
@@ -49,17 +38,10 @@ class StartedCapacityArgs:
 
     def __post_init__(self) -> None:
         """Check the ranges."""
-        names = {
-            "startSeconds": self.start_seconds,
-            "moveAfterSeconds": self.move_after_seconds,
-            "coolDownSeconds": self.cool_down_seconds,
-            "trialSeconds": self.trial_seconds,
-        }
-        problems = [
-            f"{name} must be 1 to 86400, got {value}"
-            for name, value in names.items()
-            if not 1 <= value <= 86_400
-        ]
+        names = ("startSeconds", "moveAfterSeconds", "coolDownSeconds", "trialSeconds")
+        values = (self.start_seconds, self.move_after_seconds, self.cool_down_seconds, self.trial_seconds)
+        given = zip(names, values, strict=True)
+        problems = [f"{name} must be 1 to 86400, got {n}" for name, n in given if not 1 <= n <= 86_400]
         if self.move_after_seconds < self.start_seconds:
             problems.append("moveAfterSeconds must not be less than startSeconds")
         if problems:
@@ -93,7 +75,7 @@ class StartedCapacity:
     name = "StartedCapacity"
     reconsider_seconds: Final = 5.0
 
-    def __init__(self, args: StartedCapacityArgs, handle: Handle) -> None:
+    def __init__(self, args: StartedCapacityArgs, handle: fw.Handle) -> None:
         """Take the args of the profile."""
         self._args, self._handle = args, handle
         self._waits: dict[BindingKey, dict[str, _Wait]] = {}
@@ -104,11 +86,11 @@ class StartedCapacity:
         """Follow what clusters report, and their nodes."""
         present = new or old
         if present is None:
-            for known in (self._waits, self._evidence, self._moves):
+            for known in (self._waits, self._evidence.known, self._moves):
                 known.clear()
         elif isinstance(present, Cluster):
             if new is None or not isinstance(old, Cluster) or _nodes(old) != _nodes(present):
-                self._evidence.forget(present.name)
+                self._evidence.known.pop(present.name, None)
                 for waits in self._waits.values():
                     if present.name in waits:
                         waits[present.name] = waits[present.name]._replace(since=self._handle.now())
@@ -116,26 +98,26 @@ class StartedCapacity:
             before = old if isinstance(old, Binding) and old.uid == present.uid else None
             self._follow(present, before, exists=new is not None)
 
-    def estimate_replicas(self, context: EstimateContext, /) -> ReplicaEstimate:
+    def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let clusters take no more replicas of a shape that does not start there."""
         spec = context.cycle.binding.spec
         if not self._evidence or len(spec.components) > 1:
-            return ReplicaEstimate()
+            return fw.ReplicaEstimate()
         most = self._evidence.limits(shape_of(spec), context.cycle.snapshot, self._handle.now())
-        return ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
+        return fw.ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
 
-    def reserve(self, context: BindContext, /) -> Result:
+    def reserve(self, context: fw.BindContext, /) -> fw.Result:
         """Count a trial, so that the next decision makes none."""
         before, now = dict(context.binding.spec.clusters), self._handle.now()
         for name, replicas in context.targets:
             if replicas > before.get(name, 0):
                 self._evidence.tried(name, shape_of(context.binding.spec), now)
-        return SUCCESS
+        return fw.SUCCESS
 
-    def unreserve(self, context: BindContext, /) -> None:
+    def unreserve(self, context: fw.BindContext, /) -> None:
         """A trial counts, written or not."""
 
-    def propose(self, binding: Binding, /) -> Proposal | None:
+    def propose(self, binding: Binding, /) -> fw.Proposal | None:
         """Propose that replicas leave the clusters on which they wait for too long."""
         waits, now = self._waits.get(binding.key), self._handle.now()
         if not waits:
@@ -156,15 +138,15 @@ class StartedCapacity:
         for name, share in binding.spec.clusters:
             taken = min(leaving.get(name, 0), limit, share)
             kept[name], limit = share - taken, limit - taken
-        return Proposal(NOT_STARTED, Terms.IN_FORCE, kept)
+        return fw.Proposal(NOT_STARTED, fw.Terms.IN_FORCE, kept)
 
-    def reconsider(self, context: ReconsiderContext, /) -> Result:
+    def reconsider(self, context: fw.ReconsiderContext, /) -> fw.Result:
         """Let a move be written that takes only what waits, to where nothing is known to wait.
 
         Without one, the next proposal moves half as many replicas.
         """
         if context.held:
-            return Result.unschedulable(str(context.error))
+            return fw.Result.unschedulable(str(context.error))
         key, kept = context.binding.key, context.proposal.kept or {}
         before, after = dict(context.binding.spec.clusters), dict(context.targets or ())
         now, number, problem = self._handle.now(), sum(before.values()) - sum(kept.values()), ""
@@ -180,12 +162,12 @@ class StartedCapacity:
         if problem:
             at = now if number <= 1 else self._moves.get(key, _Move()).at
             self._moves[key] = _Move(at, number // 2)
-            return Result.unschedulable(problem)
+            return fw.Result.unschedulable(problem)
         self._moves[key] = _Move(now)
-        names = ", ".join(sorted(name for name, share in before.items() if after.get(name, 0) < share)[:10])
-        text = f"replicas that have not started leave {names}"
+        names = ", ".join(sorted(name for name, stays in kept.items() if stays < before.get(name, 0))[:10])
+        text = f"{number} replicas that have not started leave {names}"
         self._handle.record_event(context.binding, warning=False, reason=NOT_STARTED, text=text)
-        return SUCCESS
+        return fw.SUCCESS
 
     def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:
         """Note which shares of a binding wait since when, and which clusters have started replicas."""
@@ -217,7 +199,7 @@ class StartedCapacity:
             return False
         try:
             return strategy_of(spec.placement) in (AGGREGATED, DYNAMIC_WEIGHT) and len(spec.components) < 2
-        except SchedulingError:
+        except fw.SchedulingError:
             return False
 
 

@@ -126,7 +126,7 @@ def test_without_requests_places_among_the_pods_are_counted() -> None:
 def test_a_cluster_that_does_not_exist_has_no_limit() -> None:
     evidence = learned(shape(cpu=4))
     assert evidence.limits(shape(cpu=4), Snapshot.of([cluster("m2").build()]), 0) == {}
-    evidence.forget(NAME)
+    evidence.known.pop(NAME)
     assert len(evidence) == 0
 
 

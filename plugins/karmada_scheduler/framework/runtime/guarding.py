@@ -239,10 +239,8 @@ def _is_valid(proposal: object) -> bool:
         and isinstance(proposal.reason, str)
         and _PROPOSAL_REASON.fullmatch(proposal.reason) is not None
         and isinstance(proposal.terms, Terms)
-        and (
-            proposal.kept is None
-            or (isinstance(proposal.kept, Mapping) and all(map(_is_count, proposal.kept.values())))
-        )
+        and isinstance(kept := {} if proposal.kept is None else proposal.kept, Mapping)
+        and all(map(_is_count, kept.values()))
     )
 
 
