@@ -81,6 +81,7 @@ class StartedCapacity:
         self._waits: dict[BindingKey, dict[str, _Wait]] = {}
         self._evidence = StartEvidence(args.trial_seconds)
         self._moves: dict[BindingKey, _Move] = {}
+        self._looked = -math.inf
 
     def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
         """Follow what clusters report, and their nodes."""
@@ -119,18 +120,14 @@ class StartedCapacity:
 
     def propose(self, binding: Binding, /) -> fw.Proposal | None:
         """Propose that replicas leave the clusters on which they wait for too long."""
-        waits, now = self._waits.get(binding.key), self._handle.now()
-        if not waits:
+        if not self._waits:
             return None
-        shape, leaving = shape_of(binding.spec), dict[str, int]()
-        for name, wait in waits.items():
-            waited, cluster = now - wait.since, self._handle.snapshot().get(name)
-            if waited < 0:  # the clock was set back
-                waits[name] = wait._replace(since=now)
-            waiting = 0 if cluster is None else min(wait.share - wait.ready, without_node(cluster, shape))
-            if cluster is not None and waiting and waited >= self._args.start_seconds:
-                self._evidence.learn(cluster, shape, now)
-                leaving[name] = waiting if waited >= self._args.move_after_seconds else 0
+        now = self._handle.now()
+        if not 0 <= now - self._looked < self.reconsider_seconds:  # about all, before the first of them moves
+            self._looked = now
+            for each in filter(None, map(self._handle.binding, list(self._waits))):
+                self._waiting(each, now)
+        leaving = self._waiting(binding, now)
         last = self._moves.get(binding.key, _Move())
         if 0 <= now - last.at < self._args.cool_down_seconds or not any(leaving.values()):
             return None
@@ -139,6 +136,19 @@ class StartedCapacity:
             taken = min(leaving.get(name, 0), limit, share)
             kept[name], limit = share - taken, limit - taken
         return fw.Proposal(NOT_STARTED, fw.Terms.IN_FORCE, kept)
+
+    def _waiting(self, binding: Binding, now: float) -> dict[str, int]:
+        """Learn from the replicas of a binding that wait; return how many are to leave each cluster."""
+        waits, shape, leaving = self._waits.get(binding.key, {}), shape_of(binding.spec), dict[str, int]()
+        for name, wait in waits.items():
+            waited, cluster = now - wait.since, self._handle.snapshot().get(name)
+            if waited < 0:  # the clock was set back
+                waits[name] = wait._replace(since=now)
+            waiting = 0 if cluster is None else min(wait.share - wait.ready, without_node(cluster, shape))
+            if cluster is not None and waiting and waited >= self._args.start_seconds:
+                self._evidence.learn(cluster, shape, now)
+                leaving[name] = waiting if waited >= self._args.move_after_seconds else 0
+        return leaving
 
     def reconsider(self, context: fw.ReconsiderContext, /) -> fw.Result:
         """Let a move be written that takes only what waits, to where nothing is known to wait.

@@ -248,6 +248,19 @@ async def test_only_as_many_replicas_move_as_wait_for_a_node() -> None:
     assert fleet.shares() == {"m1": 10, "m2": 2}, "six of eight have a node, and their image may be slow"
 
 
+async def test_all_that_waits_is_known_before_the_first_of_it_moves() -> None:
+    fleet = full()
+    for name, cluster_name in (("one", "m1"), ("two", "m2")):
+        clusters = [{"name": cluster_name, "replicas": 8}]
+        fleet.deploy(name, replicas=8, scheduling=AGGREGATED, clusters=clusters)
+    await fleet.pass_(START - 5)
+    fleet.sleep(10)
+    found = fleet.handle.binding(BindingKey("ResourceBinding", "demo", "two"))
+    assert found is not None
+    fleet.plugin.propose(found)
+    assert {*fleet.plugin._evidence.known} == {"m1", "m2"}
+
+
 # --- the end of evidence ---
 
 
