@@ -18,6 +18,7 @@ from karmada_scheduler.testing import make
 from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY, OPT_IN
+from karmada_scheduler_plugins.started_capacity import StartedCapacity
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 from tests.unit.framework import scheduler_harness
 from tests.unit.plugins.fail_back_fleet import CHECK, FAIL_BACK, WAIT, Fleet, terms
@@ -122,6 +123,7 @@ async def fleet_of(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Fleet, 
                 return [
                     make(PlacementGuard, GUARD, handle=handle),
                     make(FailBack, chosen, handle=handle),
+                    make(StartedCapacity, {}, handle=handle),  # it looks at bindings that wait for nodes; here none do
                     WorkloadAffinity(),
                     WorkloadAntiAffinity(),
                 ]
@@ -208,4 +210,4 @@ async def test_no_call_looks_at_more_bindings_in_a_larger_fleet(monkeypatch: pyt
 
 def test_the_test_has_all_plugins() -> None:
     known = {**IN_TREE, **MANDATORY, **OPT_IN}
-    assert len(known) == 15  # FreshFirst and PrioritySort get a binding, and no handle
+    assert len(known) == 16  # FreshFirst and PrioritySort get a binding, and no handle
