@@ -226,8 +226,8 @@ class BindingCycle(IdentityStruct):
             for name in clusters
             if name in shares
         )
-        log.warning("%s: %s", binding.key.display, text, extra={"binding": str(binding.key)})
-        self.recorder.record(stored, WARNING, RESYNCED, text)
+        log.info("%s: %s", binding.key.display, text, extra={"binding": str(binding.key)})
+        self.recorder.record(stored, NORMAL, RESYNCED, text)
         return await self.observe(stored, observes=may_observe(framework, stored))
 
     def forget(self, key: BindingKey) -> None:

@@ -1287,7 +1287,7 @@ async def test_a_resync_raises_the_generation_and_changes_nothing_else() -> None
     }
     assert harness.recorder.events == [
         (
-            "Warning",
+            "Normal",
             "BindingResynced",
             "Karmada is to apply it once more, as m1 reports 0 of 2 replicas, m2 has no Work",
         )
