@@ -7,16 +7,14 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import BindingSpec, ReplicaRequirements
+from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
-from karmada_scheduler.framework import Cluster, Snapshot
+from karmada_scheduler.framework import Snapshot
 
 MOST_SHAPES: Final = 16
 """Pieces of evidence about one cluster; the oldest goes first."""
 LONGEST_PAUSE: Final = 3600.0
 """The longest pause before a trial, in seconds."""
-_FORGOTTEN: Final = 2
-"""After so many pauses without a trial, evidence ends."""
-_NO_REQUESTS: Final = ReplicaRequirements()
 _ONE: Final = Quantity(1)
 
 
@@ -62,9 +60,6 @@ class StartEvidence:
         self._first = trial_seconds
         self.known: dict[str, list[_Evidence]] = {}
 
-    def __len__(self) -> int:
-        return sum(map(len, self.known.values()))
-
     def learn(self, cluster: Cluster, shape: ReplicaRequirements, now: float) -> None:
         """Note that replicas of a request wait on a cluster, unless smaller ones do."""
         known, free = self.known.get(cluster.name, []), _free(cluster)
@@ -84,19 +79,22 @@ class StartEvidence:
         """Note that a cluster gets a replica; if a trial was due, the next pause is twice as long."""
         for index, each in enumerate(known := self.known.get(name, [])):
             if each.pauses(now) >= 1 and is_at_least(shape, each.shape):
-                pause = min(2 * each.pause, max(LONGEST_PAUSE, each.pause))
-                known[index] = each._replace(at=now, pause=pause)
+                longer = max(each.pause, min(2 * each.pause, LONGEST_PAUSE))
+                known[index] = each._replace(at=now, pause=longer)
 
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
-        """Return how many replicas more of a request the clusters may take that do not start it, by name."""
+        """Return how many replicas more of a request the clusters may take that do not start it, by name.
+
+        Evidence that nobody has tried for two pauses ends.
+        """
         limits: dict[str, int] = {}
         for name in list(self.known):
-            self._keep(name, [each for each in self.known[name] if each.pauses(now) < _FORGOTTEN])
-            cluster = snapshot.get(name)
-            matching = [each for each in self.known.get(name, ()) if is_at_least(shape, each.shape)]
-            if cluster is not None and matching:
-                found = [each.available(shape, _free(cluster), now) for each in matching]
-                limits[name] = min(MAX_INT32, *found)
+            self._keep(name, [each for each in self.known[name] if each.pauses(now) < 2])
+        for cluster in filter(None, map(snapshot.get, self.known)):
+            known = [each for each in self.known[cluster.name] if is_at_least(shape, each.shape)]
+            if known:
+                found = [each.available(shape, _free(cluster), now) for each in known]
+                limits[cluster.name] = min(MAX_INT32, *found)
         return limits
 
     def _keep(self, name: str, evidence: list[_Evidence]) -> None:
@@ -107,27 +105,22 @@ class StartEvidence:
 
 def shape_of(spec: BindingSpec) -> ReplicaRequirements:
     """Return what a replica requests."""
-    return spec.replica_requirements or _NO_REQUESTS
+    return spec.replica_requirements or ReplicaRequirements()
 
 
 def _free(cluster: Cluster) -> Mapping[str, Quantity]:
     """Return what Pods with a node leave of a cluster."""
-    summary = cluster.resource_summary
-    if summary is None:
-        return {}
+    summary = cluster.resource_summary or ResourceSummary()
     return {name: all_ - summary.allocated.get(name, ZERO) for name, all_ in summary.allocatable.items()}
 
 
 def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements) -> bool:
     """Return whether a request is as large as another one of the same node claim and priority class, or larger."""
-    return (
-        shape.priority_class_name == other.priority_class_name
-        and (shape.node_claim or {}) == (other.node_claim or {})
-        and all(
-            (shape.resource_request.get(name, ZERO) - amount).unscaled >= 0
-            for name, amount in other.resource_request.items()
-        )
-    )
+    is_same = shape.priority_class_name == other.priority_class_name and shape.node_claim == other.node_claim
+    pairs = [
+        (shape.resource_request.get(name, ZERO), least) for name, least in other.resource_request.items()
+    ]
+    return is_same and all((amount - least).unscaled >= 0 for amount, least in pairs)
 
 
 def _amounts(shape: ReplicaRequirements) -> Mapping[str, Quantity]:
@@ -141,7 +134,7 @@ def without_node(cluster: Cluster, shape: ReplicaRequirements) -> int:
 
     A Pod with a node that does not become ready is not among them: its image or its probe keeps it, not the cluster.
     """
-    allocating = {} if cluster.resource_summary is None else cluster.resource_summary.allocating
+    allocating = (cluster.resource_summary or ResourceSummary()).allocating
     request = {"pods": _ONE, **_amounts(shape)}
     counts = [allocating.get(name, ZERO).milli_value // each.milli_value for name, each in request.items()]
     return max(0, min(counts))

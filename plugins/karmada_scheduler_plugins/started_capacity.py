@@ -15,6 +15,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
+from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
@@ -102,7 +103,7 @@ class StartedCapacity:
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let clusters take no more replicas of a shape that does not start there."""
         spec = context.cycle.binding.spec
-        if not self._evidence or len(spec.components) > 1:
+        if not self._evidence.known or len(spec.components) > 1:
             return fw.ReplicaEstimate()
         most = self._evidence.limits(shape_of(spec), context.cycle.snapshot, self._handle.now())
         return fw.ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
@@ -120,9 +121,9 @@ class StartedCapacity:
 
     def propose(self, binding: Binding, /) -> fw.Proposal | None:
         """Propose that replicas leave the clusters on which they wait for too long."""
-        if not self._waits:
-            return None
         now = self._handle.now()
+        if binding.key not in self._waits:
+            return None
         if not 0 <= now - self._looked < self.reconsider_seconds:  # about all, before the first of them moves
             self._looked = now
             for each in filter(None, map(self._handle.binding, list(self._waits))):
@@ -174,26 +175,24 @@ class StartedCapacity:
             self._moves[key] = _Move(at, number // 2)
             return fw.Result.unschedulable(problem)
         self._moves[key] = _Move(now)
-        names = ", ".join(sorted(name for name, stays in kept.items() if stays < before.get(name, 0))[:10])
-        text = f"{number} replicas that have not started leave {names}"
+        text = f"{number} replicas that have not started leave their clusters"
         self._handle.record_event(context.binding, warning=False, reason=NOT_STARTED, text=text)
         return fw.SUCCESS
 
     def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:
         """Note which shares of a binding wait since when, and which clusters have started replicas."""
-        follows, known = exists and self._divides(binding), self._waits.pop(binding.key, {})
-        if old is None or not follows:
+        known, waits, now = self._waits.pop(binding.key, {}), {}, self._handle.now()
+        clusters = binding.spec.clusters if exists and self._divides(binding) else ()
+        if old is None or not clusters:
             self._moves.pop(binding.key, None)
             known = {}
-        if not follows:
-            return
-        waits, now = {}, self._handle.now()
-        reports, earlier = _ready(binding), {} if old is None else _ready(old)
-        for name, share in binding.spec.clusters:
-            total, ready = reports.get(name, (MAX_INT32, 0))
-            if total > share:
+        reports = reported_by_cluster(binding.status)
+        earlier = {} if old is None else reported_by_cluster(old.status)
+        for name, share in clusters:
+            total, ready = reports.get(name, (0, None))
+            if ready is None or total > share:
                 continue
-            wait = known.get(name) or _Wait(share, ready, max(earlier.get(name, (0, 0))[1], ready), now)
+            wait = known.get(name) or _Wait(share, ready, max(earlier.get(name, (0, 0))[1] or 0, ready), now)
             if ready > wait.most:
                 self._evidence.started(name, shape_of(binding.spec))
             is_new = ready > wait.ready or share > wait.share
@@ -211,13 +210,6 @@ class StartedCapacity:
             return strategy_of(spec.placement) in (AGGREGATED, DYNAMIC_WEIGHT) and len(spec.components) < 2
         except fw.SchedulingError:
             return False
-
-
-def _ready(binding: Binding) -> dict[str, tuple[int, int]]:
-    """Return how many replicas clusters have and how many of them are ready, as far as both are known."""
-    names = [each.cluster_name for each in binding.status.aggregated_status]
-    reports = zip(names, binding.status.reported_replicas, strict=False)
-    return {name: (each.total, each.ready) for name, each in reports if each and each.ready is not None}
 
 
 def _nodes(cluster: Cluster) -> object:

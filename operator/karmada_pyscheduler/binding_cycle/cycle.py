@@ -220,7 +220,7 @@ class BindingCycle(IdentityStruct):
         shares = {each.name: each.replicas for each in stored.spec.clusters}
         reports = reported_by_cluster(stored.status)
         text = "Karmada is to apply it once more, as " + ", ".join(
-            f"{name} reports {reports[name]} of {shares[name]} replicas"
+            f"{name} reports {reports[name].total} of {shares[name]} replicas"
             if name in reports
             else f"{name} has no Work"
             for name in clusters

@@ -11,6 +11,7 @@ pkg/controllers/ctrlutil/work.go (CreateOrUpdateWork).
 from __future__ import annotations
 
 from karmada_scheduler.api.binding import Binding, BindingStatus
+from karmada_scheduler.api.binding_spec import ReportedReplicas
 
 _FULLY_APPLIED = "FullyApplied"
 
@@ -28,12 +29,14 @@ def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:
     reported = {each.cluster_name for each in status.aggregated_status}
     reports = reported_by_cluster(status)
     return tuple(
-        name for name, share in spec.clusters if name not in reported or reports.get(name, share) != share
+        name
+        for name, share in spec.clusters
+        if name not in reported or reports.get(name, (share,))[0] != share
     )
 
 
-def reported_by_cluster(status: BindingStatus) -> dict[str, int]:
+def reported_by_cluster(status: BindingStatus) -> dict[str, ReportedReplicas]:
     """Return how many replicas each cluster reports, as far as that is known."""
     names = (each.cluster_name for each in status.aggregated_status)
     known = zip(names, status.reported_replicas, strict=False)
-    return {name: replicas.total for name, replicas in known if replicas is not None}
+    return {name: replicas for name, replicas in known if replicas is not None}

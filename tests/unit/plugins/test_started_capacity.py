@@ -55,7 +55,9 @@ async def test_what_waits_moves_in_one_write_and_what_runs_stays(scheduling: Any
     assert fleet.shares() == {"m1": 4, "m2": 8}
     assert (fleet.running(), fleet.moves()) == (12, 1)
     texts = [text for reason, text in fleet.events if reason == "NotStarted"]
-    assert [text.partition(" ")[2] for text in texts] == ["replicas that have not started leave m1"]
+    assert [text.partition(" ")[2] for text in texts] == [
+        "replicas that have not started leave their clusters"
+    ]
     await fleet.pass_(2000)
     assert fleet.moves() == 1
 
@@ -74,14 +76,14 @@ async def test_what_is_not_divided_by_available_replicas_is_no_evidence_and_does
     fleet = overstated()
     fleet.deploy(replicas=12, scheduling=scheduling)
     await fleet.pass_(300)
-    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+    assert (fleet.moves(), len(fleet.plugin._evidence.known)) == (0, 0)
 
 
 async def test_a_binding_of_another_scheduler_is_no_evidence() -> None:
     fleet = overstated()
     fleet.deploy(replicas=12, clusters=[{"name": "m1", "replicas": 12}], schedulerName="theirs")
     await fleet.pass_(300)
-    assert len(fleet.plugin._evidence) == 0
+    assert len(fleet.plugin._evidence.known) == 0
 
 
 async def test_where_not_all_fit_half_as_many_move_and_later_more() -> None:
@@ -155,7 +157,7 @@ async def test_a_slow_image_is_no_evidence() -> None:
     fleet.members["m1"].pulls = True
     fleet.deploy(replicas=12)
     await fleet.pass_(1000)
-    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+    assert (fleet.moves(), len(fleet.plugin._evidence.known)) == (0, 0)
 
 
 @pytest.mark.parametrize(("seconds", "goes"), [(START - 5, True), (START, False)])
@@ -178,7 +180,7 @@ async def test_a_roll_out_that_progresses_is_no_evidence() -> None:
     for _ in range(10):
         await fleet.pass_(START - 15)
         fleet.members["m1"].nodes[0] += 1
-    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+    assert (fleet.moves(), len(fleet.plugin._evidence.known)) == (0, 0)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +230,7 @@ async def test_reports_that_cannot_be_right_are_no_evidence(status: Any) -> None
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
     await fleet.pass_(300)
     assert fleet.shares() == {"m1": 12}
-    assert len(fleet.plugin._evidence) == 0
+    assert len(fleet.plugin._evidence.known) == 0
 
 
 async def test_replicas_that_no_pod_waits_for_are_no_evidence() -> None:
@@ -237,7 +239,7 @@ async def test_replicas_that_no_pod_waits_for_are_no_evidence() -> None:
     fleet.members["m1"].nodes = [100]
     fleet.members["m1"].nonsense = {"observedGeneration": 1, "replicas": 4, "readyReplicas": 4}
     await fleet.pass_(300)
-    assert (fleet.moves(), len(fleet.plugin._evidence)) == (0, 0)
+    assert (fleet.moves(), len(fleet.plugin._evidence.known)) == (0, 0)
 
 
 async def test_only_as_many_replicas_move_as_wait_for_a_node() -> None:
@@ -267,11 +269,11 @@ async def test_all_that_waits_is_known_before_the_first_of_it_moves() -> None:
 async def test_evidence_ends_when_a_replica_starts() -> None:
     fleet = await waiting_on_m1()
     await fleet.pass_(10)
-    assert len(fleet.plugin._evidence) >= 1
+    assert len(fleet.plugin._evidence.known) >= 1
     fleet.members["m1"].nodes, fleet.members["m1"].closed = [40], 60
     await fleet.pass_(5)
     assert fleet.running("large") == 1
-    assert len(fleet.plugin._evidence) == 0
+    assert len(fleet.plugin._evidence.known) == 0
 
 
 async def test_a_replica_that_was_ready_before_is_no_start() -> None:
@@ -281,27 +283,27 @@ async def test_a_replica_that_was_ready_before_is_no_start() -> None:
     fleet.deploy(replicas=10, scheduling=AGGREGATED)
     fleet.members["m2"].nodes = [0]
     await fleet.pass_(START + SOON)
-    assert len(fleet.plugin._evidence) == 1
+    assert len(fleet.plugin._evidence.known) == 1
     for ready in (3, 4):
         status = {"observedGeneration": 1, "replicas": 4, "readyReplicas": ready}
         item = {"clusterName": "m1", "applied": True, "status": status}
         fleet.server.change("steady", status=True, aggregatedStatus=[item])
-        assert len(fleet.plugin._evidence) == 1
+        assert len(fleet.plugin._evidence.known) == 1
 
 
 @pytest.mark.parametrize("change", ["allocatable", "ready"])
 async def test_evidence_ends_and_the_wait_begins_again_when_the_nodes_change(change: str) -> None:
     fleet = await waiting_on_m1()
-    assert len(fleet.plugin._evidence) == 1
+    assert len(fleet.plugin._evidence.known) == 1
     if change == "ready":
         fleet.members["m1"].nodes, fleet.members["m1"].closed = [4, 1], 95
     else:
         fleet.members["m1"].closed += 10
     fleet.members["m2"].closed = 0
     await fleet.pass_(START - 5)
-    assert len(fleet.plugin._evidence) == 0
+    assert len(fleet.plugin._evidence.known) == 0
     await fleet.pass_(5)
-    assert len(fleet.plugin._evidence) == 1
+    assert len(fleet.plugin._evidence.known) == 1
 
 
 async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the_pause() -> None:
@@ -352,10 +354,10 @@ async def test_what_is_known_of_a_cluster_or_a_binding_ends_with_it(caplog: pyte
         fleet.handlers.on_event("ResourceBinding", "DELETED", manifest)
         assert not fleet.plugin._waits
         assert not fleet.plugin._moves
-        assert len(fleet.plugin._evidence) >= 1, "it outlives the replicas that waited"
+        assert len(fleet.plugin._evidence.known) >= 1, "it outlives the replicas that waited"
         fleet.handlers.on_event("Cluster", "DELETED", fleet.members["m1"].manifest("m1", 1000))
         fleet.handlers.on_event("Cluster", "DELETED", fleet.members["m2"].manifest("m2", 1000))
-    assert len(fleet.plugin._evidence) == 0
+    assert len(fleet.plugin._evidence.known) == 0
     assert caplog.text == ""
 
 
@@ -373,7 +375,7 @@ async def test_after_a_restart_the_waits_begin_again_and_lead_to_the_same() -> N
     for manifest in list(before.server.stored.values()):
         after.handlers.on_event("ResourceBinding", "ADDED", manifest)
     await after.pass_(START - 5)
-    assert (after.moves(), len(after.plugin._evidence)) == (0, 0)
+    assert (after.moves(), len(after.plugin._evidence.known)) == (0, 0)
     await after.pass_(SOON)
     assert after.shares() == {"m1": 4, "m2": 8}
 
