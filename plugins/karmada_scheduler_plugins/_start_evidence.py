@@ -117,9 +117,8 @@ def _free(cluster: Cluster) -> Mapping[str, Quantity]:
 def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements) -> bool:
     """Return whether a request is as large as another one of the same node claim and priority class, or larger."""
     is_same = shape.priority_class_name == other.priority_class_name and shape.node_claim == other.node_claim
-    pairs = [
-        (shape.resource_request.get(name, ZERO), least) for name, least in other.resource_request.items()
-    ]
+    has = shape.resource_request
+    pairs = [(has.get(name, ZERO), least) for name, least in other.resource_request.items()]
     return is_same and all((amount - least).unscaled >= 0 for amount, least in pairs)
 
 

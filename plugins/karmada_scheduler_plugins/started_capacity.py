@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final, NamedTuple
 
 from karmada_scheduler import framework as fw
@@ -19,6 +20,8 @@ from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
+MOST_AT_ONCE: Final = 500
+"""Bindings that one call looks at; those of which nothing was reported for the longest time come first."""
 
 
 @dataclass(frozen=True)
@@ -126,7 +129,7 @@ class StartedCapacity:
             return None
         if not 0 <= now - self._looked < self.reconsider_seconds:  # about all, before the first of them moves
             self._looked = now
-            for each in filter(None, map(self._handle.binding, list(self._waits))):
+            for each in filter(None, map(self._handle.binding, list(islice(self._waits, MOST_AT_ONCE)))):
                 self._waiting(each, now)
         leaving = self._waiting(binding, now)
         last = self._moves.get(binding.key, _Move())
@@ -145,8 +148,9 @@ class StartedCapacity:
             waited, cluster = now - wait.since, self._handle.snapshot().get(name)
             if waited < 0:  # the clock was set back
                 waits[name] = wait._replace(since=now)
-            waiting = 0 if cluster is None else min(wait.share - wait.ready, without_node(cluster, shape))
-            if cluster is not None and waiting and waited >= self._args.start_seconds:
+            if cluster is None or waited < self._args.start_seconds:
+                continue
+            if waiting := min(wait.share - wait.ready, without_node(cluster, shape)):
                 self._evidence.learn(cluster, shape, now)
                 leaving[name] = waiting if waited >= self._args.move_after_seconds else 0
         return leaving

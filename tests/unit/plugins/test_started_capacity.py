@@ -11,7 +11,7 @@ import pytest
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.testing import make
-from karmada_scheduler_plugins.started_capacity import StartedCapacity
+from karmada_scheduler_plugins.started_capacity import MOST_AT_ONCE, StartedCapacity
 from tests.unit.framework.plugins import plugin
 from tests.unit.plugins.started_fleet import AGGREGATED, COOL_DOWN, DYNAMIC, START, TRIAL, Fleet, Member
 
@@ -261,6 +261,21 @@ async def test_all_that_waits_is_known_before_the_first_of_it_moves() -> None:
     assert found is not None
     fleet.plugin.propose(found)
     assert {*fleet.plugin._evidence.known} == {"m1", "m2"}
+
+
+async def test_one_call_looks_at_so_many_bindings_of_those_that_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    fleet = full()
+    fleet.deploy(replicas=8, scheduling=AGGREGATED)
+    await fleet.pass_(START - 5)
+    known, looked_at = fleet.plugin._waits[BindingKey("ResourceBinding", "demo", "web")], list[BindingKey]()
+    for number in range(2 * MOST_AT_ONCE):
+        fleet.plugin._waits[BindingKey("ResourceBinding", "demo", f"b{number}")] = known
+    found = fleet.handle.binding(BindingKey("ResourceBinding", "demo", "web"))
+    assert found is not None
+    monkeypatch.setattr(fleet.handle.known, "get", looked_at.append)
+    fleet.sleep(10)
+    fleet.plugin.propose(found)
+    assert len(looked_at) == MOST_AT_ONCE
 
 
 # --- the end of evidence ---

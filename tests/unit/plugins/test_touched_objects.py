@@ -123,7 +123,8 @@ async def fleet_of(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Fleet, 
                 return [
                     make(PlacementGuard, GUARD, handle=handle),
                     make(FailBack, chosen, handle=handle),
-                    make(StartedCapacity, {}, handle=handle),  # it looks at bindings that wait for nodes; here none do
+                    # It looks at bindings that wait for nodes; here none do.
+                    make(StartedCapacity, {}, handle=handle),
                     WorkloadAffinity(),
                     WorkloadAntiAffinity(),
                 ]
