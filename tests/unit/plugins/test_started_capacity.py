@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from itertools import pairwise
+from random import Random
 from typing import Any
 
 import pytest
@@ -447,3 +448,36 @@ def test_invalid_args_are_refused_with_their_path(args: dict[str, Any], problem:
     with pytest.raises(ConfigError) as raised:
         make(StartedCapacity, args)
     assert problem in str(raised.value)
+
+
+# --- laws ---
+
+
+@pytest.mark.parametrize("seed", range(8))
+async def test_in_any_fleet_no_move_costs_a_running_replica_and_moves_end(seed: int) -> None:
+    random = Random(seed)
+    fleet = Fleet(
+        {
+            f"m{number}": Member(
+                [random.choice((2, 4, 8)) for _ in range(random.randint(1, 4))], random.choice((0, 20, 60))
+            )
+            for number in range(1, random.randint(3, 5))
+        }
+    )
+    names = [f"d{number}" for number in range(random.randint(2, 6))]
+    for name in names:
+        scheduling = random.choice((DYNAMIC, AGGREGATED))
+        fleet.deploy(
+            name, replicas=random.randint(1, 12), cpu=random.choice((1, 2, 4)), scheduling=scheduling
+        )
+    await fleet.pass_(START - 5)
+    before = sum(map(fleet.running, names))
+    for _ in range(120):
+        await fleet.pass_(5)
+        assert sum(map(fleet.running, names)) >= before
+        before = sum(map(fleet.running, names))
+    moves = {name: fleet.moves(name) for name in names}
+    assert max(moves.values()) <= 600 / COOL_DOWN
+    await fleet.pass_(2 * 3600)
+    later = {name: fleet.moves(name) - moves[name] for name in names}
+    assert max(later.values()) <= len(fleet.members), "some try another cluster once more"
