@@ -15,16 +15,16 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 56_460,
-    "lines of code, tools": 25_800,
-    "lines of code, tests": 75_800,
-    "words of prose": 56_750,
+    "lines of code, product": 57_110,
+    "lines of code, tools": 26_610,
+    "lines of code, tests": 77_020,
+    "words of prose": 59_100,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,
-    "files entered by explain": 132,
-    "files entered by plan": 134,
-    "files entered by why-not": 139,
-    "calls between packages in explain": 1_160,
+    "files entered by explain": 133,
+    "files entered by plan": 135,
+    "files entered by why-not": 140,
+    "calls between packages in explain": 1_165,
 }
 _ANSWERS: Final = {
     "explain": ("explain", "-n", "shop", "checkout-deployment"),
