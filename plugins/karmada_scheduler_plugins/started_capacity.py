@@ -20,7 +20,7 @@ from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
-MOST_AT_ONCE: Final = 500
+MOST_AT_ONCE: Final = 200
 """Bindings that one call looks at; those of which nothing was reported for the longest time come first."""
 
 
