@@ -15,9 +15,9 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 57_110,
+    "lines of code, product": 57_140,
     "lines of code, tools": 26_610,
-    "lines of code, tests": 77_020,
+    "lines of code, tests": 77_120,
     "words of prose": 59_100,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,

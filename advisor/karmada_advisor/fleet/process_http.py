@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
+import socket
 import ssl
+import threading
+import time
 from collections.abc import Mapping
+from concurrent.futures import Future
 from functools import lru_cache
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.source import RunningScheduler
-from karmada_pyscheduler.client.http import HttpConnections
-from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_scheduler import json_body
 from karmada_scheduler.structs import Struct
 
+_TIMEOUT_SECONDS: Final = 5.0
 _TOTAL_SECONDS: Final = 10.0
 _MAX_BYTES: Final = 16 * 2**20
+_PART_BYTES: Final = 2**16
+_MAX_UNANSWERED: Final = 16
+_unanswered: Final = threading.BoundedSemaphore(_MAX_UNANSWERED)
 _REDIRECTED: Final = 300
 
 
@@ -93,25 +99,77 @@ def tls_of(authority: Path | None, flag: str) -> ssl.SSLContext:
 
 def get(process: ProcessAddress, path: str) -> tuple[int, Mapping[str, Any]]:
     """Return status and content of a response; OSError or ValueError without a complete one in time."""
-    response = asyncio.run(_response(process, path))
-    if _REDIRECTED <= response.status < _REDIRECTED + 100:
-        raise ValueError(f"it redirects (status {response.status}); name the scheduler itself")
-    found = json_body.decode(response.body)
+    if not _unanswered.acquire(blocking=False):
+        raise OSError(f"{_MAX_UNANSWERED} requests before this one have no answer yet")
+    result: Future[tuple[int, bytes]] = Future()
+    # A thread, because a server that sends a byte now and then never exceeds the timeout of a socket.
+    threading.Thread(
+        target=_request, args=(process, path, result, _unanswered), name="ask the scheduler", daemon=True
+    ).start()
+    try:
+        status, body = result.result(_TOTAL_SECONDS)
+    except TimeoutError:
+        raise OSError(f"no complete answer within {_TOTAL_SECONDS:g} s") from None
+    if _REDIRECTED <= status < _REDIRECTED + 100:
+        raise ValueError(f"it redirects (status {status}); name the scheduler itself")
+    found = json_body.decode(body)
     if not isinstance(found, dict):
         raise ValueError("the response is no JSON object")  # noqa: TRY004 (as other content that is not JSON)
-    return response.status, found
+    return status, found
 
 
-async def _response(process: ProcessAddress, path: str) -> Response:
+def _request(
+    process: ProcessAddress, path: str, result: Future[tuple[int, bytes]], unanswered: threading.Semaphore
+) -> None:
+    try:
+        result.set_result(_response(process, path))
+    except (OSError, ValueError) as error:
+        result.set_exception(error)
+    except (HTTPException, OverflowError) as error:
+        result.set_exception(ValueError(f"it speaks no HTTP ({type(error).__name__})"))
+    finally:
+        unanswered.release()
+
+
+class _ConnectionTo(HTTPSConnection):
+    """A connection to one address of a name, whose certificate has to be for the name."""
+
+    def __init__(self, ip: str, host: str, port: int | None, context: ssl.SSLContext) -> None:
+        super().__init__(host, port, timeout=_TIMEOUT_SECONDS, context=context)
+        self._ip = ip
+        self._tls = context
+
+    def connect(self) -> None:
+        plain = socket.create_connection((self._ip or self.host, self.port), _TIMEOUT_SECONDS)
+        self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
+
+
+def _connection(process: ProcessAddress) -> HTTPConnection:
+    parts = urlsplit(process.url)
+    host = parts.hostname or ""
+    if parts.scheme == "http":
+        return HTTPConnection(host, parts.port, timeout=_TIMEOUT_SECONDS)
+    return _ConnectionTo(process.ip, host, parts.port, process.tls or ssl.create_default_context())
+
+
+def _response(process: ProcessAddress, path: str) -> tuple[int, bytes]:
+    began = time.monotonic()
+    connection = _connection(process)
     headers = {"Accept": "application/json"}
     if process.token:
         headers["Authorization"] = f"Bearer {process.token}"
-    connections = HttpConnections(
-        process.url, tls=process.tls, tls_name=None, address=process.ip, longest=_MAX_BYTES
-    )
     try:
-        return await connections.request(OutgoingRequest("GET", path, headers, b"", _TOTAL_SECONDS))
-    except TimeoutError:
-        raise OSError(f"no complete answer within {_TOTAL_SECONDS:g} s") from None
+        connection.request("GET", f"{urlsplit(process.url).path.rstrip('/')}{path}", headers=headers)
+        with connection.getresponse() as response:
+            body = bytearray()
+            while part := response.read1(_PART_BYTES):
+                body += part
+                if len(body) > _MAX_BYTES:
+                    raise ValueError(f"the response has more than {_MAX_BYTES // 2**20} MiB")
+                if time.monotonic() - began > _TOTAL_SECONDS:
+                    raise OSError(f"no complete answer within {_TOTAL_SECONDS:g} s")
+            if response.length:
+                raise ValueError("the response ends before it is complete")
+            return response.status, bytes(body)
     finally:
-        await connections.close()
+        connection.close()

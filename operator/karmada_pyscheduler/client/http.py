@@ -48,8 +48,6 @@ class HttpConnections:
         *,
         tls: ssl.SSLContext | None,
         tls_name: str | None,
-        address: str = "",
-        longest: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare; connections are opened by requests.
@@ -58,18 +56,15 @@ class HttpConnections:
             server: ``http://…`` or ``https://…``, possibly with a path in front of every request's path.
             tls: The TLS context; None for Python's default.
             tls_name: The name that the server's certificate has to have, if it is not that of the URL.
-            address: Where to connect to, one of several behind the host of the URL; "" for any.
-            longest: Maximum length of a response in bytes; 0 for ``MAX_RESPONSE``.
             clock: In seconds, never running backwards.
         """
         url = urlsplit(server)
         if url.scheme not in {"http", "https"} or not url.hostname:
             raise ValueError(f"{server!r} is not the URL of an HTTP server")
-        self._address = address or url.hostname
-        self._longest = longest
+        self._host = url.hostname
         self._port = url.port or (443 if url.scheme == "https" else 80)
         self._tls = (tls or ssl.create_default_context()) if url.scheme == "https" else None
-        self._tls_name = (tls_name or url.hostname) if self._tls else None
+        self._tls_name = (tls_name or self._host) if self._tls else None
         self._prefix = url.path.rstrip("/")
         self._common = f"Host: {url.netloc.rpartition('@')[2]}\r\nUser-Agent: {AGENT}\r\n"
         self._clock = clock
@@ -135,11 +130,11 @@ class HttpConnections:
 
     async def _open(self) -> PersistentConnection:
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(self._address, self._port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         sock = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=_EYEBALLS_SECONDS)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         _, connection = await loop.create_connection(
-            lambda: PersistentConnection(self._longest or MAX_RESPONSE),
+            lambda: PersistentConnection(MAX_RESPONSE),
             sock=sock,
             ssl=self._tls,
             server_hostname=self._tls_name,

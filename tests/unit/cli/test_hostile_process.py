@@ -80,24 +80,27 @@ def silent(link: socket.socket) -> None:
 
 
 HOSTILE: Mapping[str, tuple[Behaviour, str]] = {
-    "closes": (sending(""), "the server closed the connection"),
-    "no-http": (sending("SSH-2.0-OpenSSH_9.6\r\n"), "the response is not HTTP/1.1"),
+    "closes": (sending(""), "Remote end closed connection"),
+    "no-http": (sending("SSH-2.0-OpenSSH_9.6\r\n"), "it speaks no HTTP (BadStatusLine)"),
     "silent": (silent, ""),
-    "endless": (endless, "the response is longer than 1048576 bytes"),
+    "endless": (endless, "the response has more than 1 MiB"),
     "slow-body": (slow_body, "no complete answer within 0.5 s"),
     "slow-head": (slow_head, "no complete answer within 0.5 s"),
     "truncated": (
         sending("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{}"),
-        "the server closed the connection",
+        "the response ends before it is complete",
     ),
     "broken-chunks": (
         sending("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n"),
-        "the response is not HTTP/1.1",
+        "it speaks no HTTP (IncompleteRead)",
     ),
-    "headers": (sending("HTTP/1.1 200 OK\r\n" + "X: y\r\n" * 1000 + "\r\n"), "a zero-length, empty document"),
-    "long-headers": (
-        sending("HTTP/1.1 200 OK\r\nX: " + "y" * 2**20 + "\r\n\r\n"),
-        "the response is longer than 1048576 bytes",
+    "headers": (
+        sending("HTTP/1.1 200 OK\r\n" + "X: y\r\n" * 1000 + "\r\n"),
+        "it speaks no HTTP (HTTPException)",
+    ),
+    "long-header": (
+        sending("HTTP/1.1 200 OK\r\nX: " + "y" * 100_000 + "\r\n\r\n"),
+        "it speaks no HTTP (LineTooLong)",
     ),
     "redirect": (response("", "302 Found", "Location: http://127.0.0.1:1/\r\n"), "it redirects (status 302)"),
     "file": (response("", "301 Moved", "Location: file:///etc/passwd\r\n"), "it redirects (status 301)"),
@@ -119,6 +122,7 @@ HOSTILE: Mapping[str, tuple[Behaviour, str]] = {
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_http, "_TIMEOUT_SECONDS", 0.3)
     monkeypatch.setattr(process_http, "_TOTAL_SECONDS", 0.5)
     monkeypatch.setattr(process_http, "_MAX_BYTES", 2**20)
 
@@ -159,6 +163,15 @@ def test_json_of_any_depth_is_read_or_refused(files: list[str], capsys: pytest.C
         captured = capsys.readouterr()
         assert status in {0, 1}
         assert "Traceback" not in captured.err
+
+
+def test_requests_without_an_answer_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process_http, "_unanswered", threading.BoundedSemaphore(1))
+    with serving(slow_head) as url:
+        with pytest.raises(NoAnswerError, match="no complete answer"):
+            process.read_state(ProcessAddress(url))
+        with pytest.raises(NoAnswerError, match="16 requests before this one"):
+            process.read_state(ProcessAddress(url))
 
 
 @pytest.mark.parametrize(
