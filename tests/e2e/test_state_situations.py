@@ -80,38 +80,11 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Plane]:
         yield plane
 
 
-def test_headline_cause_remedy_exit_status_and_json_tell_what_is_true(
-    plane: Plane, situation: Situation, subtests: pytest.Subtests, request: pytest.FixtureRequest
-) -> None:
-    made, expected = Made(plane, situation), situation.expected
-    text = made.explain(_WIDE, "--no-remedies")
-    quiet = made.explain(_WIDE, "-q") if expected.quiet else None
-    clusters = applying.fleet(plane.karmada)
-    found = made.explain("-o", "json", _SEARCH)
-    for aspect, problems in judged(expected, text, quiet, found, made.stored):
-        with subtests.test(aspect):
-            assert not problems
-    for also in situation.also:
-        with subtests.test(" ".join(also.arguments)):
-            assert not list(made.ask_also(also))
-    if situation.page:
-        with subtests.test("page"):
-            made.see_page()
-    remedies = fields_of(found).get("remedies") or ()
-    if not (situation.applies and expected.remedy and remedies):
-        return
-    with subtests.test("remedy 1 is applied"):
-        made.apply(remedies[0], clusters, situation.after)
-    for number in range(1, len(remedies) if request.config.getoption("--thorough") else 1):
-        with subtests.test(f"remedy {number + 1} is applied"):
-            again, clusters = Made(plane, situation), applying.fleet(plane.karmada)
-            remedies = fields_of(again.explain("-o", "json", _SEARCH)).get("remedies") or ()
-            for remedy in remedies[number : number + 1]:
-                again.apply(remedy, clusters, None if remedy.get("result") else situation.after)
-
-
 def test_a_loss_is_judged_by_the_rules_of_each_scheduler_and_goes_as_predicted(plane: Plane) -> None:
-    """Three schedulers decide on one control plane; the commands do not know the plugin of one of them."""
+    """Three schedulers decide on one control plane; the commands do not know the plugin of one of them.
+
+    It comes before the situations, of which some end a scheduler.
+    """
     scene = Scene(plane, plane.next_namespace())
     scene.open({})
     lost, other = scene.cluster(), scene.cluster()
@@ -156,6 +129,36 @@ def test_a_loss_is_judged_by_the_rules_of_each_scheduler_and_goes_as_predicted(p
     plane.karmada.client.delete(f"{CLUSTERS}/{lost}")
     for name in ("stock", "mine"):
         scene.wait_placed({other: 4}, name=f"{name}-deployment")
+
+
+def test_headline_cause_remedy_exit_status_and_json_tell_what_is_true(
+    plane: Plane, situation: Situation, subtests: pytest.Subtests, request: pytest.FixtureRequest
+) -> None:
+    made, expected = Made(plane, situation), situation.expected
+    text = made.explain(_WIDE, "--no-remedies")
+    quiet = made.explain(_WIDE, "-q") if expected.quiet else None
+    clusters = applying.fleet(plane.karmada)
+    found = made.explain("-o", "json", _SEARCH)
+    for aspect, problems in judged(expected, text, quiet, found, made.stored):
+        with subtests.test(aspect):
+            assert not problems
+    for also in situation.also:
+        with subtests.test(" ".join(also.arguments)):
+            assert not list(made.ask_also(also))
+    if situation.page:
+        with subtests.test("page"):
+            made.see_page()
+    remedies = fields_of(found).get("remedies") or ()
+    if not (situation.applies and expected.remedy and remedies):
+        return
+    with subtests.test("remedy 1 is applied"):
+        made.apply(remedies[0], clusters, situation.after)
+    for number in range(1, len(remedies) if request.config.getoption("--thorough") else 1):
+        with subtests.test(f"remedy {number + 1} is applied"):
+            again, clusters = Made(plane, situation), applying.fleet(plane.karmada)
+            remedies = fields_of(again.explain("-o", "json", _SEARCH)).get("remedies") or ()
+            for remedy in remedies[number : number + 1]:
+                again.apply(remedy, clusters, None if remedy.get("result") else situation.after)
 
 
 class Made:
