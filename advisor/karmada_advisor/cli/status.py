@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from typing import Final
 
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import source_of
@@ -19,7 +20,7 @@ from karmada_advisor.views.status_text import status_text
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import replace
 
-_PAUSE_SECONDS = 2.0
+_PAUSE_SECONDS: Final = 2.0
 
 
 def answer(arguments: argparse.Namespace, _own: Sequence[Registration] = ()) -> CommandAnswer:

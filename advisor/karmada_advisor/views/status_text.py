@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerUse
@@ -10,7 +11,7 @@ from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.views.document import Section, Table
 from karmada_advisor.views.text import Style, text
 
-_HEADING = ("SCHEDULER", "STATUS", "BINDINGS", "WANTED", "PLACED", "RUNNING", "NOT REPORTED", "STATES")
+_HEADING: Final = ("SCHEDULER", "STATUS", "BINDINGS", "WANTED", "PLACED", "RUNNING", "NOT REPORTED", "STATES")
 
 
 def status_text(found: FleetStatus, style: Style) -> str:
@@ -22,7 +23,7 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
     clusters = counted(found.clusters, "cluster")
     not_ready = f", {len(found.not_ready)} not ready: {', '.join(found.not_ready)}" if found.not_ready else ""
     yield [f"{clusters}{not_ready}; as stored at {found.source}"]
-    yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(6, 7))]
+    yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
     if found.not_read:
         yield ["Not read:", *(f"- {kind}: {why}" for kind, why in found.not_read.items())]
 

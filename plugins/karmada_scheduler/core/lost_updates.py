@@ -10,10 +10,12 @@ pkg/controllers/ctrlutil/work.go (CreateOrUpdateWork).
 
 from __future__ import annotations
 
+from typing import Final
+
 from karmada_scheduler.api.binding import Binding, BindingStatus
 from karmada_scheduler.api.binding_spec import ReportedReplicas
 
-_FULLY_APPLIED = "FullyApplied"
+_FULLY_APPLIED: Final = "FullyApplied"
 
 
 def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:

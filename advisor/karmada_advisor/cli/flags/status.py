@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-from functools import partial
+from typing import Final
 
 from karmada_advisor.cli.flags import shared
 
-_WAIT_SECONDS = 300.0
+_WAIT_SECONDS: Final = 300.0
 
 
 def make_parser() -> argparse.ArgumentParser:
@@ -21,6 +21,6 @@ def make_parser() -> argparse.ArgumentParser:
     )
     shared.add_objects(parser)
     text = f"wait until the exit status is 0, for this time at most (default {_WAIT_SECONDS:g}s)"
-    partial(shared.add, parser)("--wait TIME", text, shared.seconds, nargs="?", const=_WAIT_SECONDS)
+    shared.add(parser, "--wait TIME", text, shared.seconds, nargs="?", const=_WAIT_SECONDS)
     shared.add_output(parser)
     return parser
