@@ -209,7 +209,10 @@ class KarmadaClient:
             body["spec"] = {"clusters": list(clusters) or None}
         if tasks is not None:
             body.setdefault("spec", {})["gracefulEvictionTasks"] = list(tasks) or None
-        return await self._patch(key, _path(key), body, before_send)
+        response = await self._connection.request(
+            "PATCH", _path(key), body=body, content_type=MERGE_PATCH, before_send=before_send
+        )
+        return _checked(key, response)
 
     async def patch_spec(
         self,
@@ -221,7 +224,10 @@ class KarmadaClient:
     ) -> dict[str, Any]:
         """Merge fields into a binding's spec, as ``patch_result``; None removes one. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "spec": dict(spec)}
-        return await self._patch(key, _path(key), body, before_send)
+        response = await self._connection.request(
+            "PATCH", _path(key), body=body, content_type=MERGE_PATCH, before_send=before_send
+        )
+        return _checked(key, response)
 
     async def patch_status(
         self,
@@ -233,11 +239,7 @@ class KarmadaClient:
     ) -> dict[str, Any]:
         """Merge fields into a binding's status, as ``patch_result``; lists are replaced. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "status": dict(status)}
-        return await self._patch(key, _path(key, "status"), body, before_send)
-
-    async def _patch(
-        self, key: BindingKey, path: str, body: dict[str, Any], before_send: Callable[[], None]
-    ) -> dict[str, Any]:
+        path = _path(key, "status")
         response = await self._connection.request(
             "PATCH", path, body=body, content_type=MERGE_PATCH, before_send=before_send
         )
