@@ -17,6 +17,11 @@ def _placed(
     scene.web_applied(placement, scheduler=scheduler, replicas=replicas)
 
 
+def _ready_replicas(binding: Object) -> int:
+    reports = binding.get("status", {}).get("aggregatedStatus") or ()
+    return sum((report.get("status") or {}).get("readyReplicas") or 0 for report in reports)
+
+
 def _dynamic(scene: Scene) -> None:
     _placed(scene, named("real1", "real2", replicaScheduling=DYNAMIC))
 
@@ -127,3 +132,4 @@ def healthy_scaled(scene: Scene) -> None:
     scene.scale(6)
     scene.wait(lambda found: found["spec"]["replicas"] == 6, "scaled")
     scene.wait_applied()
+    scene.wait(lambda found: _ready_replicas(found) == 6, "6 replicas are reported as ready")
