@@ -38,6 +38,7 @@ NAVIGATION = {
     """,
     "Reference": """
         docs/differences-from-upstream
+        docs/karmada-behaviour
         docs/upstream/*
         docs/estimators
         docs/versions

@@ -200,6 +200,19 @@ def test_requests_are_the_sum_of_containers_at_least_the_largest_init_container_
     }
 
 
+def test_resources_of_the_pod_itself_and_a_sidecar_after_its_start_do_not_count() -> None:
+    sidecar = {"restartPolicy": "Always", "resources": {"requests": {"cpu": "300m"}}}
+    pod_spec = {
+        "resources": {"requests": {"cpu": "2"}},
+        "containers": [{"resources": {"requests": {"cpu": "500m"}}}],
+        "initContainers": [sidecar],
+        "overhead": {"cpu": "250m"},
+    }
+    found = replicas_of(read_template(deployment(template={"spec": pod_spec}))).requirements
+
+    assert found == {"resourceRequest": {"cpu": "750m"}}
+
+
 @pytest.mark.parametrize(
     ("digits", "exponent", "text"),
     [

@@ -123,6 +123,16 @@ def test_a_template_that_no_policy_matches_has_the_nearest_one() -> None:
     assert "nearest: PropagationPolicy shop/near, but its name is wep" in found.state.text
 
 
+def test_a_claimed_template_without_a_binding_waits_for_a_change_or_a_restart() -> None:
+    claimed = replace(WEB, labels={"app": "web", "propagationpolicy.karmada.io/permanent-id": "mine"})
+
+    found = explain_unclaimed(claimed, [policy("mine", DEPLOYMENTS)])
+
+    assert "as after a deletion of the binding" in found.state.text
+    assert "next change of the template" in found.state.text
+    assert "when karmada-controller-manager restarts" in found.state.text
+
+
 def test_a_reserved_namespace_is_never_propagated() -> None:
     """karmada-io/karmada#5031"""
     found = explain_unclaimed(replace(WEB, key=WEB.key._replace(namespace="kube-system")), [])

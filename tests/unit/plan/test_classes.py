@@ -67,6 +67,15 @@ def test_a_deleted_cluster_moves_its_bindings_at_once() -> None:
     assert (found.stops, found.starts, found.entirely) == (4, 4, True)
 
 
+def test_a_binding_that_no_policy_claims_moves_when_its_cluster_is_deleted() -> None:
+    loose = settled(web("loose"), m1=4).manifest()
+    del loose["metadata"]["labels"]
+
+    plan = plan_of([cluster("m1"), cluster("m2")], [loose], lambda draft: draft.without("m1"))
+
+    assert (only(plan).effect, placement(only(plan).after)) == (Effect.MOVED, {"m2": 4})
+
+
 def test_a_binding_whose_last_cluster_is_deleted_is_unplaced() -> None:
     plan = plan_of([cluster("m1")], [settled(web(), m1=4)], lambda draft: draft.without("m1"))
     found = only(plan)
