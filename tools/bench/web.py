@@ -27,12 +27,15 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 import aiohttp
 import orjson
 
+from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
+from karmada_scheduler.testing import binding
 from tools.bench.command_fleet import binding_manifest, cluster_manifest
 from tools.bench.plane_meters import cpu_seconds, peak_mib, percentile, proportional_mib, resident_mib
 from tools.controlplane.processes import free_port
@@ -119,6 +122,10 @@ def placed(index: int, clusters: list[str], dice: random.Random) -> Manifest:
         "message": "" if is_placed else f"0/{len(clusters)} clusters are available",
         "lastTransitionTime": "2026-11-22T10:00:00Z",
     }
+    if is_placed:  # or a plan would decide about every binding, which a fleet at rest does not ask for
+        manifest["metadata"]["annotations"][APPLIED_PLACEMENT_ANNOTATION] = _stored_placement(
+            index % len(_PLACEMENTS)
+        )
     manifest["status"] = {
         "lastScheduledTime": f"2026-11-22T{index % 24:02}:{index % 60:02}:00Z",
         "schedulerObservedGeneration": 1,
@@ -138,6 +145,13 @@ def placed(index: int, clusters: list[str], dice: random.Random) -> Manifest:
     while (missing := BYTES - len(orjson.dumps(manifest))) > 0:
         fields[f"f:{len(fields)}-{dice.getrandbits(32):08x}"] = {"f:name": {}} if missing > 40 else {}
     return manifest
+
+
+@cache
+def _stored_placement(policy: int) -> str:
+    """Return the placement of a policy as the scheduler writes it into the annotation."""
+    placed_ = binding("web").placement(_PLACEMENTS[policy]).build().spec.placement
+    return "" if placed_ is None else placed_.to_json()
 
 
 def _measured(server: FastApiServer, folder: Path, options: argparse.Namespace) -> list[Row]:

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.whatif.plan.answer import changed_rules
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.fleet_rules import fingerprint
@@ -382,3 +384,7 @@ def test_what_no_policy_claims_is_neither_scaled_nor_moved_by_a_rebalance() -> N
     made.put(policy("prod-batch"))  # it may claim it
     made.scale("shop/free", 7)
     assert {each["spec"].get("replicas") for each in made.after.bindings.values()} == {4, 7}
+
+
+def test_rules_of_which_nothing_is_changed_are_the_same_so_that_no_restart_is_planned() -> None:
+    assert changed_rules(Rules(), Rules()) == Rules()

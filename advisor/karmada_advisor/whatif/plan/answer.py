@@ -250,11 +250,11 @@ def changed_rules(before: Rules, change: Rules) -> Rules:
     """Return the rules after a change that names some of them."""
     return replace(
         before,
-        feature_gates=[*before.feature_gates, *change.feature_gates],
+        feature_gates=(*before.feature_gates, *change.feature_gates),
         decisions_of=change.decisions_of or before.decisions_of,
         plugins=change.plugins or before.plugins,
         config=change.config or before.config,
-        plugin_dirs=[*before.plugin_dirs, *change.plugin_dirs],
+        plugin_dirs=(*before.plugin_dirs, *change.plugin_dirs),
         process=None if change.plugins or change.config else before.process,  # not those of --from
     )
 
@@ -279,7 +279,7 @@ def _rule_changes(before: Rules, after: Rules) -> tuple[ChangeShown, ...]:
     for flag, one, other in (
         ("--plugins", before.plugins, after.plugins),
         ("--config", before.config, after.config),
-        ("--plugin-dir", before.plugin_dirs, after.plugin_dirs),
+        ("--plugin-dir", tuple(before.plugin_dirs), after.plugin_dirs),
     ):
         if one != other:
             found.append(ChangeShown("~", flag, f"{_text(one)} -> {_text(other)}"))

@@ -115,6 +115,8 @@ class Comparison(Struct):
 
     def undispatched(self, after: Sequence[TargetCluster]) -> int:
         """Return the replicas that go on running because their clusters do not get another placement."""
+        if not (self.suspended.everywhere or self.suspended.listed):
+            return 0
         kept = {target.name for target in after if self.suspended.concerns(target.name)}
         changes = differences(self.before, after)
         return sum(max(0, -changes.get(name, 0)) for name in kept)

@@ -292,7 +292,9 @@ class WhatIf:
 
 def is_from_detector(old: Binding, new: Binding) -> bool:
     """Return whether Karmada's detector writes what differs; a reschedule is requested by the WorkloadRebalancer."""
-    return replace(new.spec, reschedule_triggered_at=old.spec.reschedule_triggered_at) != old.spec
+    return old is not new and (
+        replace(new.spec, reschedule_triggered_at=old.spec.reschedule_triggered_at) != old.spec
+    )
 
 
 def _is_retried(binding: Binding) -> bool:
