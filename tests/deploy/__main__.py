@@ -21,7 +21,8 @@ def _manifests(_: argparse.Namespace) -> None:
 
 
 def _programs(arguments: argparse.Namespace) -> None:
-    print(f"Helm: {programs.helm()}")
+    for major in programs.HELM_VERSIONS:
+        print(f"Helm {major}: {programs.helm(major)}")
     if arguments.all:
         print(f"CRDs of Prometheus Operator: {programs.monitoring_crds()}")
         print(f"Base of the image: {buildah.why_not() or buildah.ensure()}")

@@ -43,7 +43,7 @@ EVERYTHING: Final[Values] = {
     "priorityClassName": "system-cluster-critical",
     "podLabels": {"team": "platform"},
     "podAnnotations": {"example.com/owner": "platform"},
-    "podDisruptionBudget": {"minAvailable": None, "maxUnavailable": "50%"},
+    "podDisruptionBudget": {"maxUnavailable": "50%"},
     "serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}},
     "prometheusRule": {"enabled": True, "labels": {"release": "prometheus"}},
     "networkPolicy": {
@@ -97,9 +97,10 @@ class HelmError(RuntimeError):
     """Helm failed; the text is its output."""
 
 
-def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> str:
-    """Run Helm and return what it prints. It reads no configuration of the user."""
-    home = programs.helm().parent / "home"
+def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None, major: int = 3) -> str:
+    """Run Helm 3 or 4 and return what it prints. It reads no configuration of the user."""
+    program = programs.helm(major)
+    home = program.parent / "home"
     nowhere = home / "nothing"
     environment = {
         "PATH": "/usr/bin:/bin",
@@ -109,7 +110,7 @@ def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> st
         "HOME": str(home),
     }
     answer = subprocess.run(
-        [programs.helm(), *arguments],
+        [program, *arguments],
         input=stdin,
         env=environment,
         capture_output=True,
@@ -122,21 +123,28 @@ def helm(*arguments: str, stdin: str = "", kubeconfig: Path | None = None) -> st
 
 
 def render(
-    values: Values | None = None, *arguments: str, side: str = "host", release: str = "my-scheduler"
+    values: Values | None = None,
+    *arguments: str,
+    side: str = "host",
+    release: str = "my-scheduler",
+    major: int = 3,
 ) -> str:
-    """Return the YAML that the chart makes of values, for one side, in karmada-system."""
-    options = ["--namespace=karmada-system", "--values=-"]
+    """Return the YAML that the chart makes of values, for one side, in karmada-system, without `helm test`."""
+    options = ["--namespace=karmada-system", "--values=-", "--skip-tests"]
     given = json.dumps({"side": side, **(values or {})})
-    return helm("template", release, str(CHART), *options, *arguments, stdin=given)
+    return helm("template", release, str(CHART), *options, *arguments, stdin=given, major=major)
 
 
 def objects(
-    values: Values | None = None, *, side: str = "host", release: str = "my-scheduler"
+    values: Values | None = None, *, side: str = "host", release: str = "my-scheduler", major: int = 3
 ) -> list[Object]:
     """Return the objects that the chart makes of values."""
-    return [
-        document for document in yaml.safe_load_all(render(values, side=side, release=release)) if document
-    ]
+    return read(render(values, side=side, release=release, major=major))
+
+
+def read(text: str) -> list[Object]:
+    """Return the objects of YAML."""
+    return [document for document in yaml.safe_load_all(text) if document]
 
 
 def named(found: list[Object], kind: str, end: str = "") -> list[Object]:

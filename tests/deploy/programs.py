@@ -19,24 +19,24 @@ from tools.controlplane import binaries, golang
 
 TOOLS: Final = Path(__file__).parent / "tools"
 PACKAGES: Final = {
-    "helm": "helm.sh/helm/v3/cmd/helm",
+    "helm-3": "helm.sh/helm/v3/cmd/helm",
+    "helm-4": "helm.sh/helm/v4/cmd/helm",
     "controller-gen": "sigs.k8s.io/controller-tools/cmd/controller-gen",
     "actionlint": "github.com/rhysd/actionlint/cmd/actionlint",
 }
 MONITORING: Final = "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
-HELM_VERSION: Final = "v3.22.0"
-KUBERNETES: Final = (
-    "1",
-    "35",
-)  # what `helm template` takes for the cluster's version; Helm's own build sets it, too
+HELM_VERSIONS: Final = {3: "v3.22.0", 4: "v4.3.2"}
+KUBERNETES: Final = ("1", "35")
+"""What `helm template` of Helm 3 takes for the cluster's version; Helm's own build sets it, too. Helm 4 has that of its client-go."""
 LDFLAGS: Final = "-ldflags=-s -w " + " ".join(
-    f"-X helm.sh/helm/v3/{variable}={value}"
+    f"-X helm.sh/helm/{variable}={value}"
     for variable, value in (
-        ("internal/version.version", HELM_VERSION),
-        ("pkg/chartutil.k8sVersionMajor", KUBERNETES[0]),
-        ("pkg/chartutil.k8sVersionMinor", KUBERNETES[1]),
-        ("pkg/lint/rules.k8sVersionMajor", KUBERNETES[0]),
-        ("pkg/lint/rules.k8sVersionMinor", KUBERNETES[1]),
+        ("v3/internal/version.version", HELM_VERSIONS[3]),
+        ("v4/internal/version.version", HELM_VERSIONS[4]),
+        ("v3/pkg/chartutil.k8sVersionMajor", KUBERNETES[0]),
+        ("v3/pkg/chartutil.k8sVersionMinor", KUBERNETES[1]),
+        ("v3/pkg/lint/rules.k8sVersionMajor", KUBERNETES[0]),
+        ("v3/pkg/lint/rules.k8sVersionMinor", KUBERNETES[1]),
     )
 )
 
@@ -45,9 +45,9 @@ class BuildError(RuntimeError):
     """A program could not be built; the message has the remedy."""
 
 
-def helm() -> Path:
-    """Return Helm, building it first if this machine does not have it yet (a minute or two)."""
-    return _ensure("helm")
+def helm(major: int = 3) -> Path:
+    """Return Helm 3 or 4, building it first if this machine does not have it yet (a minute or two)."""
+    return _ensure(f"helm-{major}")
 
 
 def actionlint() -> Path:

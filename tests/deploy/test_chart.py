@@ -462,9 +462,17 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"leaderElection": {"leaseName": "karmada-scheduler"}}, "my-scheduler would wait for it for ever"),
         ({"podDisruptionBudget": {"minAvailable": 2}}, "minAvailable is 2 with 2 replicas: no node"),
         ({"podDisruptionBudget": {"minAvailable": "100%"}}, "minAvailable is 100% with 2 replicas"),
-        ({"podDisruptionBudget": {"maxUnavailable": 1}}, "both minAvailable and maxUnavailable: set one of them"),
-        ({"podDisruptionBudget": {"minAvailable": None}}, "neither minAvailable and maxUnavailable"),
-        ({"podDisruptionBudget": {"minAvailable": None, "maxUnavailable": 0}}, "maxUnavailable is 0"),
+        ({"podDisruptionBudget": {"minAvailable": 1, "maxUnavailable": 1}}, 'minAvailable 1 and maxUnavailable 1: set one of them, and the other to ""'),
+        ({"podDisruptionBudget": {"maxUnavailable": 0}}, "maxUnavailable is 0"),
+        ({"leaderElection": {"renewDeadline": "20s"}}, "renewDeadline is 20s and leaseDuration 15s.*Set renewDeadline below"),
+        ({"leaderElection": {"leaseDuration": "1m", "renewDeadline": "1m"}}, "renewDeadline is 1m and leaseDuration 1m"),
+        ({"leaderElection": {"retryPeriod": "8334ms"}}, "retryPeriod is 8334ms and renewDeadline 10s, .*set a shorter retryPeriod"),
+        ({"leaderElection": {"retryPeriod": "0s"}}, "has to be more than 0"),
+        ({"serviceMonitor": {"scrapeTimeout": "31s"}}, "scrapeTimeout is 31s and interval 30s"),
+        ({"featureGates": {"PriorityBasedSchedulin": True}}, "featureGates has PriorityBasedSchedulin.*one of AllAlpha, .* WorkloadAffinity"),
+        ({"plugins": ["*", "-TaintTolerations"]}, r"plugins has -TaintTolerations.* TaintToleration, .*add TaintTolerations to image\.plugins"),
+        ({"plugins": ["*", "Othr"], "pluginFiles": {"files": {"a.py": "class Other: ..."}}}, "plugins has Othr"),
+        ({"config": {"content": {"profiles": [{"schedulerName": "my-scheduler"}, {}]}}}, "two profiles of config.content have schedulerName my-scheduler"),
         ({"config": {"content": {"a": 1}, "existingConfigMap": "b"}}, "config.existingConfigMap are both given"),
         ({"config": {"content": {"kind": "KubeSchedulerConfiguration"}}}, "config.content.kind is given"),
         ({"config": {"content": {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}]}}}, "no profile of config.content has it: a, b"),
@@ -481,6 +489,8 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"decisionsOf": "1.16"}, r'decisionsOf is 1\.16: set it to "1\.17", "1\.18" or "1\.19"'),
         ({"extraArgs": ["--decisions-of=1.17"]}, "set decisionsOf instead"),
         ({"extraArgs": ["-v=4"]}, "set logging.verbosity instead"),
+        ({"extraArgs": ["--resync-perod=10m"]}, "extraArgs has --resync-perod=10m, which is no flag"),
+        ({"extraArgs": ["-resync-period=10m"]}, "which is no flag of the scheduler"),
         ({"extraArgs": ["--explain-bind-address=127.0.0.1:1"]}, "set explain.enabled instead"),
         ({"explain": {"memory": "much"}}, "/explain/memory"),
         ({"metrics": {"secure": True}}, "Name a Secret with a certificate"),
@@ -521,6 +531,32 @@ def test_invalid_values_are_refused_with_a_message_that_names_them(values: Value
     with pytest.raises(HelmError) as refusal:
         render(values)
     assert re.search(message, " ".join(str(refusal.value).split()))
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"leaderElection": {"retryPeriod": "8333ms", "renewDeadline": "0m10s"}},
+        {"plugins": ["*", "Mine"], "image": {"plugins": ["Mine"]}},
+        {"plugins": ["*", "-Mine"], "pluginFiles": {"files": {"a.py": "class Mine: ..."}}},
+        {"plugins": ["Mine"], "pluginFiles": {"existingConfigMap": "plugins"}},
+        {"plugins": ["*", "PlacementGuard"], "extraArgs": ["--resync_period=10m", "--explain-allowed-host=a"]},
+    ],
+    ids=json.dumps,
+)
+def test_values_at_the_limits_and_plugins_of_ones_own_are_rendered(values: Values) -> None:
+    assert one(objects(values), "Deployment")
+
+
+def test_a_topology_spread_constraint_counts_the_pods_of_the_scheduler_unless_it_says_which() -> None:
+    constraint = EVERYTHING["topologySpreadConstraints"][0]
+    given = {**constraint, "labelSelector": {"matchLabels": {"team": "a"}}}
+    found = objects({"topologySpreadConstraints": [constraint, given]})
+    spec = one(found, "Deployment")["spec"]
+    assert pod_of(found)["topologySpreadConstraints"] == [
+        {**constraint, "labelSelector": spec["selector"]},
+        given,
+    ]
 
 
 def test_the_alerts_use_metrics_that_exist() -> None:

@@ -3,7 +3,8 @@
 {{- end -}}
 
 {{- define "pyscheduler.fullname" -}}
-{{- default .Release.Name .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- $own := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) .Chart.IsRoot -}}
+{{- default $own .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
 {{- end -}}
 
 {{- define "pyscheduler.selector" -}}
@@ -30,6 +31,24 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- end -}}
 {{- end -}}
 
+{{/* Neither null nor "", of which the second also unsets a default of a subchart. */}}
+{{- define "pyscheduler.isSet" -}}
+{{- if not (has (toString .) (list "" "<nil>")) }}yes{{ end -}}
+{{- end -}}
+
+{{- define "pyscheduler.podSecurityContext" -}}
+{{- $set := dict -}}
+{{- range $key, $value := .Values.podSecurityContext -}}
+{{- if include "pyscheduler.isSet" $value -}}{{- $_ := set $set $key $value -}}{{- end -}}
+{{- end -}}
+{{- toYaml $set -}}
+{{- end -}}
+
+{{/* A duration in milliseconds: sprig parses durations only to add them to a time. */}}
+{{- define "pyscheduler.milliseconds" -}}
+{{- (toDate "2006" "1970" | dateModify .).UnixMilli -}}
+{{- end -}}
+
 {{- define "pyscheduler.lease" -}}
 {{- $own := ternary "karmada-scheduler" .Values.schedulerName (eq .Values.schedulerName "default-scheduler") -}}
 {{- default $own .Values.leaderElection.leaseName -}}
@@ -39,7 +58,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" }}
 {{- if .Values.config.existingConfigMap -}}
 {{ .Values.config.existingConfigMap }}
 {{- else if .Values.config.content -}}
-{{ include "pyscheduler.fullname" . }}-config
+{{ include "pyscheduler.fullname" . }}-configuration
 {{- end -}}
 {{- end -}}
 
@@ -53,7 +72,7 @@ kind: KarmadaSchedulerConfiguration
 {{- if .Values.pluginFiles.existingConfigMap -}}
 {{ .Values.pluginFiles.existingConfigMap }}
 {{- else if .Values.pluginFiles.files -}}
-{{ include "pyscheduler.fullname" . }}-plugins
+{{ include "pyscheduler.fullname" . }}-plugin-files
 {{- end -}}
 {{- end -}}
 

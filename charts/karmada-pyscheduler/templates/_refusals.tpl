@@ -25,18 +25,35 @@ Each text names the problem and the values to set instead.
 {{- if and .Values.leaderElection.enabled (ne .Values.schedulerName "default-scheduler") (eq (include "pyscheduler.lease" .) "karmada-scheduler") (eq .Values.leaderElection.leaseNamespace "karmada-system") -}}
 {{- fail (printf "leaderElection.leaseName is karmada-scheduler, which karmada-scheduler holds: %s would wait for it for ever. Leave leaderElection.leaseName empty, or set schedulerName to default-scheduler to replace karmada-scheduler." .Values.schedulerName) -}}
 {{- end -}}
+{{- $lease := int64 (include "pyscheduler.milliseconds" .Values.leaderElection.leaseDuration) -}}
+{{- $renew := int64 (include "pyscheduler.milliseconds" .Values.leaderElection.renewDeadline) -}}
+{{- $retry := int64 (include "pyscheduler.milliseconds" .Values.leaderElection.retryPeriod) -}}
+{{- with .Values.leaderElection -}}
+{{- if le $lease $renew -}}
+{{- fail (printf "leaderElection.renewDeadline is %s and leaseDuration %s: another replica would take the Lease before its holder gives up. Set renewDeadline below leaseDuration." .renewDeadline .leaseDuration) -}}
+{{- end -}}
+{{- if le (mul 5 $renew) (mul 6 $retry) -}}
+{{- fail (printf "leaderElection.retryPeriod is %s and renewDeadline %s, which has to be more than 1.2 times as long: set a shorter retryPeriod." .retryPeriod .renewDeadline) -}}
+{{- end -}}
+{{- if or (le $retry 0) (gt $lease 2147483647000) -}}
+{{- fail (printf "leaderElection.retryPeriod is %s and leaseDuration %s: the first has to be more than 0, and the second at most 2147483647s." .retryPeriod .leaseDuration) -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.serviceMonitor -}}
+{{- if gt (int64 (include "pyscheduler.milliseconds" .scrapeTimeout)) (int64 (include "pyscheduler.milliseconds" .interval)) -}}
+{{- fail (printf "serviceMonitor.scrapeTimeout is %s and interval %s: Prometheus refuses a longer timeout. Set scrapeTimeout to interval or less." .scrapeTimeout .interval) -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.podDisruptionBudget -}}
 {{- if and .enabled (gt (int $values.replicas) 1) -}}
-{{- $neither := and (kindIs "invalid" .minAvailable) (kindIs "invalid" .maxUnavailable) -}}
-{{- $both := not (or (kindIs "invalid" .minAvailable) (kindIs "invalid" .maxUnavailable)) -}}
-{{- if or $neither $both -}}
-{{- fail (printf "podDisruptionBudget has %s minAvailable and maxUnavailable: set one of them, and the other to null." (ternary "both" "neither" $both)) -}}
+{{- if and (include "pyscheduler.isSet" .minAvailable) (include "pyscheduler.isSet" .maxUnavailable) -}}
+{{- fail (printf "podDisruptionBudget has minAvailable %v and maxUnavailable %v: set one of them, and the other to \"\"." .minAvailable .maxUnavailable) -}}
 {{- end -}}
 {{- $blocked := or (and (or (kindIs "float64" .minAvailable) (kindIs "int64" .minAvailable) (kindIs "int" .minAvailable)) (ge (int .minAvailable) (int $values.replicas))) (eq (toString .minAvailable) "100%") -}}
 {{- if $blocked -}}
 {{- fail (printf "podDisruptionBudget.minAvailable is %v with %d replicas: no node with a replica could be drained. Set it below replicas." .minAvailable (int $values.replicas)) -}}
 {{- end -}}
-{{- if and (not (kindIs "invalid" .maxUnavailable)) (has (toString .maxUnavailable) (list "0" "0%")) -}}
+{{- if has (toString .maxUnavailable) (list "0" "0%") -}}
 {{- fail "podDisruptionBudget.maxUnavailable is 0: no node with a replica could be drained. Set it to 1 or more." -}}
 {{- end -}}
 {{- end -}}
@@ -51,7 +68,11 @@ Each text names the problem and the values to set instead.
 {{- end -}}
 {{- $profiles := list -}}
 {{- range (default dict .Values.config.content).profiles -}}
-{{- $profiles = append $profiles (default $values.schedulerName .schedulerName) -}}
+{{- $profile := toString (default $values.schedulerName .schedulerName) -}}
+{{- if has $profile $profiles -}}
+{{- fail (printf "two profiles of config.content have schedulerName %s: give each its own; a profile without one has that of the chart." $profile) -}}
+{{- end -}}
+{{- $profiles = append $profiles $profile -}}
 {{- end -}}
 {{- if and $profiles (ne .Values.schedulerName "default-scheduler") (not (has .Values.schedulerName $profiles)) -}}
 {{- fail (printf "schedulerName is %s, and no profile of config.content has it: %s. Set schedulerName to one of them, or add a profile with schedulerName: %s; its bindings would wait for ever." .Values.schedulerName (join ", " $profiles) .Values.schedulerName) -}}
@@ -96,6 +117,18 @@ Each text names the problem and the values to set instead.
 {{- fail (printf "plugins has %s and no \"*\" to take it out of: add \"*\", or list the plugins that are wanted." .) -}}
 {{- end -}}
 {{- end -}}
+{{- $known := .Files.Get "files/known.yaml" | fromYaml -}}
+{{- range $gate, $_ := .Values.featureGates -}}
+{{- if not (has $gate $known.featureGates) -}}
+{{- fail (printf "featureGates has %s, and there is no such gate: correct it to one of %s." $gate (join ", " $known.featureGates)) -}}
+{{- end -}}
+{{- end -}}
+{{- range without .Values.plugins "*" -}}
+{{- $plugin := trimPrefix "-" . -}}
+{{- if not (or (has $plugin $known.plugins) (has $plugin $values.image.plugins) $values.pluginFiles.existingConfigMap (contains $plugin (toString (values $values.pluginFiles.files)))) -}}
+{{- fail (printf "plugins has %s, and there is no such plugin in-tree (%s) or in pluginFiles: correct it, or, for a plugin of a package in your image, add %s to image.plugins." . (join ", " $known.plugins) $plugin) -}}
+{{- end -}}
+{{- end -}}
 {{- $owned := dict
   "kubeconfig" "kubeconfig.secretName" "scheduler-name" "schedulerName" "plugins" "plugins" "feature-gates" "featureGates" "decisions-of" "decisionsOf"
   "config" "config" "plugin-dir" "pluginFiles" "logging-format" "logging.format" "v" "logging.verbosity"
@@ -115,6 +148,9 @@ Each text names the problem and the values to set instead.
 {{- $flag := splitList "=" . | first | trimPrefix "-" | trimPrefix "-" | replace "_" "-" -}}
 {{- if hasKey $owned $flag -}}
 {{- fail (printf "extraArgs has %s: set %s instead." . (get $owned $flag)) -}}
+{{- end -}}
+{{- if not (and (hasPrefix "--" .) (has $flag $known.flags)) -}}
+{{- fail (printf "extraArgs has %s, which is no flag of the scheduler: correct it (karmada-pyscheduler --help lists all, --NAME=VALUE)." .) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -47,7 +47,8 @@ KNOWN: Final[Mapping[str, Gate]] = MappingProxyType(
 )
 _PROMOTED: Final = Gate("BETA", default=True)
 
-_GROUPS: Final[Mapping[str, Stage]] = MappingProxyType({"AllAlpha": "ALPHA", "AllBeta": "BETA"})
+GROUPS: Final[Mapping[str, Stage]] = MappingProxyType({"AllAlpha": "ALPHA", "AllBeta": "BETA"})
+"""Names that set all gates of a stage."""
 BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
     dict.fromkeys(("1", "t", "T", "true", "TRUE", "True"), True)
     | dict.fromkeys(("0", "f", "F", "false", "FALSE", "False"), False)
@@ -93,8 +94,8 @@ def parse(flags: Iterable[str], decisions_of: str = DEFAULT_RULES.decisions_of) 
             name, separator, text = (part.strip() for part in item.partition("="))
             if not separator:
                 raise ValueError(f"missing bool value for {name}: write {name}=true or {name}=false")
-            if name not in KNOWN and name not in _GROUPS:
-                known = ", ".join(sorted([*KNOWN, *_GROUPS]))
+            if name not in KNOWN and name not in GROUPS:
+                known = ", ".join(sorted([*KNOWN, *GROUPS]))
                 raise ValueError(f"unrecognized feature gate: {name}; known: {known}")
             if text not in BOOLEANS:
                 raise ValueError(f"invalid value of {name}={text}: expected true or false")
