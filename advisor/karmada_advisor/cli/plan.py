@@ -76,6 +76,7 @@ def plan_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> 
         rules=rules,
         rule_change=rules_of(arguments),
         manifests=changes.objects,
+        side=arguments.apply,
         edits=edits_of(arguments),
         evicts=arguments.enable_no_execute_taint_eviction,
         with_drift=not arguments.no_drift,

@@ -137,9 +137,11 @@ def _names(manifest: Manifest) -> tuple[str, str, str]:
 
 
 def with_namespace(manifest: Manifest, namespace: str) -> Manifest:
-    """Return a manifest of a namespaced kind with a namespace, as kubectl adds it."""
+    """Return a manifest of a namespaced kind with a namespace, as kubectl adds it, and any other one without."""
     metadata = part(manifest, "metadata")
-    if metadata.get("namespace") or not is_namespaced(text_of(manifest, "kind")):
+    if not is_namespaced(text_of(manifest, "kind")):
+        return {**manifest, "metadata": {name: each for name, each in metadata.items() if name != "namespace"}}
+    if metadata.get("namespace"):
         return manifest
     return {**manifest, "metadata": {**metadata, "namespace": namespace}}
 

@@ -12,16 +12,18 @@ from typing import Any, Final
 from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.stored import part, text_of
+from karmada_advisor.whatif.plan.apply import applied
 from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
 from karmada_advisor.whatif.plan.differences import changed_fields
 from karmada_advisor.whatif.plan.objects import (
     ChangeError,
     ChangeShown,
+    FieldChange,
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
     check_completions,
-    merged,
+    named,
     next_generation,
     patched,
     resource_key,
@@ -38,7 +40,13 @@ _AUTOSCALERS: Final = frozenset({"FederatedHPA", "CronFederatedHPA"})
 
 
 class Draft(ClusterEdits, WorkloadEdits):
-    """The objects after a change: whole objects, as ``kubectl apply``, ``delete`` and ``patch`` write them."""
+    """The objects after a change: whole objects, as ``kubectl apply``, ``delete`` and ``patch`` write them.
+
+    Attributes:
+        side: Which side applies, as in ``apply.applied``.
+    """
+
+    side = ""
 
     def put(self, manifest: Manifest) -> None:
         """Create or replace an object, as ``kubectl apply`` would.
@@ -72,12 +80,39 @@ class Draft(ClusterEdits, WorkloadEdits):
             objects[key] = with_id(manifest) if is_policy else manifest
             self.show("+", manifest)
             return
-        new = merged(old, manifest)
+        new = self._applied(old, written)
+        if is_policy:
+            old, new = with_defaults(old), with_defaults(new)
+            self._note_kept(changed_fields(manifest, new), new)
         check_completions(old, new)
-        fields = changed_fields(with_defaults(old) if is_policy else old, new)
+        new = next_generation(new) if part(new, "spec") != part(old, "spec") else new
+        fields = changed_fields(old, new)
         if fields:
             objects[key] = new
         self.show("~" if fields else "=", new, ", ".join(map(str, fields)), fields)
+
+    def _applied(self, old: Manifest, manifest: Manifest) -> Manifest:
+        """Return a stored object after an apply, with its identifiers, and its status unless the manifest has one."""
+        new, conflicts = applied(old, manifest, self.side)
+        new["metadata"] = {**part(old, "metadata"), **new["metadata"]}
+        if status := part(manifest, "status") or part(old, "status"):
+            new["status"] = status
+        had, is_binding = part(old, "spec"), text_of(manifest, "kind") in KINDS
+        if is_binding and "clusters" in had and "clusters" not in part(manifest, "spec"):
+            new["spec"] = {**new["spec"], "clusters": had["clusters"]}
+        if conflicts:
+            self.notes.append(
+                f"{'/'.join(named(manifest))}: kubectl apply --server-side refuses it without --force-conflicts, as other "
+                f"managers have fields of it; planned with --force-conflicts: {', '.join(conflicts)}"
+            )
+        return new
+
+    def _note_kept(self, fields: Iterable[FieldChange], new: Manifest) -> None:
+        if shown := ", ".join(map(str, fields)):
+            self.notes.append(
+                f"{'/'.join(named(new))}: kubectl apply merges the file with what is stored, and then it differs from the "
+                f"file alone: {shown}"
+            )
 
     def delete(self, kind: str, namespace: str, name: str) -> None:
         """Delete an object.

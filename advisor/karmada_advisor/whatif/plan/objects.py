@@ -174,28 +174,6 @@ def patched(value: Any, patch: Any) -> Any:
     return found
 
 
-def merged(old: Manifest, new: Manifest) -> Manifest:
-    """Return a new version of an object, with the identifiers and status that the file leaves out."""
-    old_metadata, metadata = part(old, "metadata"), dict(part(new, "metadata"))
-    for name in ("uid", "resourceVersion", "creationTimestamp", "generation"):
-        if name in old_metadata:
-            metadata[name] = old_metadata[name]
-    for name in ("labels", "annotations"):
-        both = {**part(old_metadata, name), **part(metadata, name)}
-        if both:
-            metadata[name] = both
-    merged: dict[str, Any] = {**new, "metadata": metadata}
-    if "status" in old and not part(new, "status"):
-        merged["status"] = old["status"]
-    if (
-        text_of(new, "kind") in KINDS
-        and "clusters" not in part(new, "spec")
-        and "clusters" in part(old, "spec")
-    ):
-        merged["spec"] = {**part(new, "spec"), "clusters": part(old, "spec")["clusters"]}
-    return next_generation(merged) if part(merged, "spec") != part(old, "spec") else merged
-
-
 def next_generation(manifest: Manifest) -> Manifest:
     """Return an object with the generation after its own, as after a change of its spec."""
     metadata = part(manifest, "metadata")

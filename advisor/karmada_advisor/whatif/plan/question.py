@@ -28,6 +28,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
         rules: By which decisions are made now.
         rule_change: What the change names of the rules; the rest stays.
         manifests: New versions of objects, and new ones.
+        side: Which side applies them, as in ``apply.applied``.
         edits: Of objects, after that: the texts of each flag of ``EDITS``, and of ``add``.
         evicts: Whether karmada-controller-manager evicts from clusters with NoExecute taints.
         with_drift: Whether to compute what would change without the change.
@@ -37,6 +38,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
     rules: Rules
     rule_change: Rules
     manifests: Sequence[Manifest] = ()
+    side: str = ""
     edits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     evicts: bool = False
     with_drift: bool = True
@@ -57,6 +59,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
                     f"{shown} is in the change twice: the last one counts, as with kubectl apply"
                 )
             last[key] = manifest
+        draft.side = self.side
         for manifest in last.values():
             draft.put(manifest)
         for written in self.edits.get("add", ()):  # so that others can name new clusters
