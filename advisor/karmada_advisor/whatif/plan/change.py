@@ -94,7 +94,9 @@ class Draft(ClusterEdits, WorkloadEdits):
     def _applied(self, old: Manifest, manifest: Manifest) -> Manifest:
         """Return a stored object after an apply, with its identifiers, and its status unless the manifest has one."""
         new, conflicts = applied(old, manifest, self.side)
-        new["metadata"] = {**part(old, "metadata"), **new["metadata"]}
+        metadata = part(old, "metadata")
+        texts = {name: each for name, each in new["metadata"].items() if each or name in metadata}
+        new["metadata"] = {**metadata, **texts}
         if status := part(manifest, "status") or part(old, "status"):
             new["status"] = status
         had, is_binding = part(old, "spec"), text_of(manifest, "kind") in KINDS
