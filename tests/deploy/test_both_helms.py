@@ -116,7 +116,9 @@ def test_two_schedulers_of_one_parent_have_names_of_their_own(major: int, tmp_pa
 @BOTH
 def test_the_pod_of_helm_test_has_no_rights_and_the_security_context_of_the_others(major: int) -> None:
     text = helm("template", "my-scheduler", str(CHART), "--namespace=karmada-system", major=major)
-    found = [each for each in read(text) if each["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"]
+    found = [
+        each for each in read(text) if each["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
+    ]
     pod, scheduler = one(found, "Pod"), one(objects(), "Deployment")["spec"]["template"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert not {"volumes", "serviceAccountName"} & pod["spec"].keys()

@@ -540,7 +540,10 @@ def test_invalid_values_are_refused_with_a_message_that_names_them(values: Value
         {"plugins": ["*", "Mine"], "image": {"plugins": ["Mine"]}},
         {"plugins": ["*", "-Mine"], "pluginFiles": {"files": {"a.py": "class Mine: ..."}}},
         {"plugins": ["Mine"], "pluginFiles": {"existingConfigMap": "plugins"}},
-        {"plugins": ["*", "PlacementGuard"], "extraArgs": ["--resync_period=10m", "--explain-allowed-host=a"]},
+        {
+            "plugins": ["*", "PlacementGuard"],
+            "extraArgs": ["--resync_period=10m", "--explain-allowed-host=a"],
+        },
     ],
     ids=json.dumps,
 )

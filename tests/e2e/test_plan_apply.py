@@ -117,5 +117,9 @@ def test_a_plan_has_what_each_side_of_kubectl_apply_stores(
     assert f"+ ClusterPropagationPolicy/{cluster_policy}" in {
         f"{each['sign']} {each['object']}" for each in plans["client"].fields["changes"]
     }
-    conflict = f"{namespace}/create-server-less: kubectl apply --server-side refuses it without --force-conflicts"
-    assert any(conflict in note and "kubectl-create: spec" in note for note in plans["server"].fields["notes"])
+    conflict = (
+        f"{namespace}/create-server-less: kubectl apply --server-side refuses it without --force-conflicts"
+    )
+    assert any(
+        conflict in note and "kubectl-create: spec" in note for note in plans["server"].fields["notes"]
+    )

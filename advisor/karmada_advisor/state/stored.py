@@ -140,7 +140,10 @@ def with_namespace(manifest: Manifest, namespace: str) -> Manifest:
     """Return a manifest of a namespaced kind with a namespace, as kubectl adds it, and any other one without."""
     metadata = part(manifest, "metadata")
     if not is_namespaced(text_of(manifest, "kind")):
-        return {**manifest, "metadata": {name: each for name, each in metadata.items() if name != "namespace"}}
+        return {
+            **manifest,
+            "metadata": {name: each for name, each in metadata.items() if name != "namespace"},
+        }
     if metadata.get("namespace"):
         return manifest
     return {**manifest, "metadata": {**metadata, "namespace": namespace}}

@@ -17,7 +17,7 @@ Object = dict[str, Any]
 DIVISION: Object = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
 FULL: Object = {"placement": {"clusterAffinity": {"exclude": ["m2"]}, "replicaScheduling": DIVISION}}
 LAST = "kubectl.kubernetes.io/last-applied-configuration"
-OWNED = {
+OWNED: Object = {
     "f:spec": {
         "f:placement": {
             "f:clusterAffinity": {"f:exclude": {}},
@@ -93,12 +93,14 @@ def test_a_struct_that_is_replaced_as_a_whole_keeps_nothing() -> None:
     def of(label: str) -> Object:
         return {"placement": {"clusterAffinity": {"labelSelector": {"matchLabels": {label: "x"}}}}}
 
-    owned = {"f:spec": {"f:placement": {"f:clusterAffinity": {"f:labelSelector": {}}}}}
+    owned: Object = {"f:spec": {"f:placement": {"f:clusterAffinity": {"f:labelSelector": {}}}}}
     assert placement(stored(of("a"), create=owned), of("b"), SERVER) == of("b")["placement"]
 
 
 def test_the_server_side_names_the_managers_of_fields_that_the_file_changes() -> None:
-    found = applied(stored(FULL, create=OWNED), policy({"placement": {"clusterAffinity": {"exclude": ["m3"]}}}), SERVER)
+    found = applied(
+        stored(FULL, create=OWNED), policy({"placement": {"clusterAffinity": {"exclude": ["m3"]}}}), SERVER
+    )
     assert found.conflicts == ("create: spec.placement.clusterAffinity.exclude",)
     for spec in (FULL, {"placement": {"replicaScheduling": None}}):
         assert not applied(stored(FULL, create=OWNED), policy(spec), SERVER).conflicts
@@ -120,7 +122,9 @@ def test_null_is_divided_after_a_server_side_apply_and_nothing_after_one_of_the_
         "replicaSchedulingType": "Divided",
         "replicaDivisionPreference": "Weighted",
     }
-    assert any("differs from the file alone: + spec.placement.replicaScheduling: " in each for each in server.notes)
+    assert any(
+        "differs from the file alone: + spec.placement.replicaScheduling: " in each for each in server.notes
+    )
 
     client = _draft("client", stored(FULL, FULL), new)
     [made] = (client.after.policies or {}).values()
@@ -137,7 +141,11 @@ def test_an_apply_keeps_what_the_server_wrote_and_the_replicas_that_the_file_lea
         "spec": {"replicas": 9},
         "status": {"replicas": 9},
     }
-    new = {**old, "metadata": {"namespace": "shop", "name": "web", "labels": {"team": "a"}}, "spec": {"paused": True}}
+    new = {
+        **old,
+        "metadata": {"namespace": "shop", "name": "web", "labels": {"team": "a"}},
+        "spec": {"paused": True},
+    }
     made = _draft("", old, {name: each for name, each in new.items() if name != "status"}).after
     assert made.templates[template_key(old)] == {
         **old,

@@ -53,7 +53,7 @@ def _add_changes(parser: argparse.ArgumentParser) -> None:
     add = partial(shared.add, group)
     text = "policies, clusters, bindings, templates; a directory is read whole, - is standard input"
     add("-f --filename FILE...", text)
-    add("--apply client|server", "how -f is applied: kubectl apply, or kubectl apply --server-side")
+    add("--apply client|server", "which side of kubectl apply merges -f with what is stored")
     add("--delete KIND/[NS/]NAME...", "delete an object: PropagationPolicy/shop/web, Cluster/eu-west-3")
     text = "change an object by a merge patch, as kubectl patch --type merge"
     add("--edit KIND/[NS/]NAME=PATCH...", text)

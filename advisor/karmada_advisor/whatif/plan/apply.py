@@ -54,11 +54,9 @@ def applied(old: Manifest, manifest: Manifest, side: str) -> Applied:
         return Applied(_client_side(live, last or ({} if is_stored else all_but_texts), wanted))
     if not listed:
         return Applied(_server_side(live, _fields(all_but_texts), {}, wanted))
-    mine, rest = [], []
-    for each in listed:
-        is_mine = each.get("operation") == "Apply" or each.get("manager") == _OF_KUBECTL
-        (mine if is_mine else rest).append(each)
     others = [each for each in listed if each.get("operation") != "Apply"]
+    rest = [each for each in others if each.get("manager") != _OF_KUBECTL]
+    mine = [each for each in listed if each not in rest]
     conflicts = (
         f"{each.get('manager')}: {path}"
         for each in others
