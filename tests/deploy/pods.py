@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import itertools
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -41,6 +42,11 @@ class Pod:
         """Its only container."""
         only: Object = self.spec["containers"][0]
         return only
+
+    @property
+    def runs_once(self) -> bool:
+        """Whether it is not started again: the Pod of `helm test`."""
+        return self.spec["restartPolicy"] == "Never"
 
     def is_ready(self) -> bool:
         """Whether its readiness probe, or else its liveness probe, is answered with 200."""
@@ -108,11 +114,11 @@ class Kubelet:
 
     def _run(self, name: str, pod: Pod) -> None:
         if pod.process is not None:
-            if pod.process.exit_status is None:
+            if pod.process.exit_status is None or pod.runs_once:
                 return
             self.plane.forget(pod.process)
         container = pod.container
-        replaced = {"$(POD_IP)": pod.address}
+        replaced = {"$(POD_IP)": pod.address, **self._services()}
         for mount in container.get("volumeMounts", ()):
             [volume] = [entry for entry in pod.spec["volumes"] if entry["name"] == mount["name"]]
             replaced[mount["mountPath"]] = str(self._fill(pod.folder / "volumes" / volume["name"], volume))
@@ -122,9 +128,21 @@ class Kubelet:
         # A host name of its own, where user namespaces are permitted.
         script = f'hostname {name}; exec "$@"'
         own_name = ["unshare", "--user", "--map-root-user", "--uts", "sh", "-ec", script, "sh"]
-        pod.process = self.plane.spawn(name, [*own_name, *self.programs[container["image"]], *words])
+        is_python = container.get("command", ())[:1] == ["python"]
+        program = [sys.executable] if is_python else self.programs[container["image"]]
+        pod.process = self.plane.spawn(name, [*own_name, *program, *words])
         pod.process.stop_requested = True  # its end is the kubelet's business
         pod.starts += 1
+
+    def _services(self) -> dict[str, str]:
+        """Return the names of Services with the address of one of their Pods: there is no DNS here."""
+        pods = {each["metadata"]["name"]: each["metadata"] for each in self.host.list(f"{self._core}/pods")}
+        return {
+            f"{service['metadata']['name']}.{self.namespace}.svc": pod.address
+            for service in self.host.list(f"{self._core}/services")
+            for name, pod in self.pods.items()
+            if name in pods and service["spec"]["selector"].items() <= pods[name].get("labels", {}).items()
+        }
 
     def _fill(self, path: Path, volume: Object) -> Path:
         """Write the files of a volume into a folder, and return it."""
@@ -142,6 +160,11 @@ class Kubelet:
         return path
 
     def _report(self, name: str, pod: Pod, known: Object) -> None:
+        if pod.runs_once:
+            if pod.process is not None and (status := pod.process.exit_status) is not None:
+                phase = {"phase": "Failed" if status else "Succeeded"}
+                self.host.patch(f"{self._core}/pods/{name}/status", {"status": phase})
+            return
         ready = [{"type": "Ready", "status": str(pod.is_ready())}]
         if [{key: entry[key] for key in ready[0]} for entry in known.get("conditions", ())] != ready:
             status = {"phase": "Running", "podIP": pod.address, "conditions": ready}
