@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from karmada_advisor.cli.flags import web
+from karmada_advisor.web.metrics import WebMetrics
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.config import flags
 from karmada_scheduler.config.options import LeaderElection
@@ -563,15 +564,20 @@ def test_a_topology_spread_constraint_counts_the_pods_of_the_scheduler_unless_it
 
 
 def test_the_alerts_use_metrics_that_exist() -> None:
-    served = {family.name for family in Metrics().registry.collect()} | {"up"}
+    page = WebMetrics()
+    page.expose_certificate(float)
+    served = {family.name for each in (Metrics().registry, page.registry) for family in each.collect()} | {
+        "up"
+    }
     expressions = [alert["expr"] for alert in _alerts()]
-    assert len(expressions) == 16
+    assert len(expressions) == 18
+    assert len(_alerts(EVERYTHING)) == 16, "none of a page that is not there"
     for expression in expressions:
         for name in re.findall(r"([a-z0-9_]+)\{", expression):
             assert re.sub(r"_(total|bucket|count|sum)$", "", name) in served, expression
 
 
-def _alerts(values: Values = EVERYTHING) -> list[Object]:
+def _alerts(values: Values = TEAM_PAGE) -> list[Object]:
     [group] = one(objects(values), "PrometheusRule")["spec"]["groups"]
     rules: list[Object] = group["rules"]
     return rules
