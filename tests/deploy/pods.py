@@ -46,7 +46,7 @@ class Pod:
     @property
     def runs_once(self) -> bool:
         """Whether it is not started again: the Pod of `helm test`."""
-        return self.spec["restartPolicy"] == "Never"
+        return str(self.spec["restartPolicy"]) == "Never"
 
     def is_ready(self) -> bool:
         """Whether its readiness probe, or else its liveness probe, is answered with 200."""
@@ -161,9 +161,9 @@ class Kubelet:
 
     def _report(self, name: str, pod: Pod, known: Object) -> None:
         if pod.runs_once:
-            if pod.process is not None and (status := pod.process.exit_status) is not None:
-                phase = {"phase": "Failed" if status else "Succeeded"}
-                self.host.patch(f"{self._core}/pods/{name}/status", {"status": phase})
+            if pod.process is not None and (code := pod.process.exit_status) is not None:
+                ended = {"phase": "Failed" if code else "Succeeded"}
+                self.host.patch(f"{self._core}/pods/{name}/status", {"status": ended})
             return
         ready = [{"type": "Ready", "status": str(pod.is_ready())}]
         if [{key: entry[key] for key in ready[0]} for entry in known.get("conditions", ())] != ready:

@@ -49,7 +49,7 @@ def test_an_upgrade_keeps_the_values_that_were_set_and_takes_the_new_defaults(
 def _upgrade_after_a_patch(
     host: Member, plane: ControlPlane, release: Callable[..., str], *, conflicts: bool
 ) -> None:
-    """Helm 4 applies on the server side, and overwrites no field of another manager unless it is told to."""
+    """Helm 4 applies on the server side, and overwrites no field of another manager without --force-conflicts."""
     patch = ("--namespace=karmada-system", "patch", "deployment", "upgraded", "--type=merge")
     plane.kubectl(*patch, '--patch={"spec":{"replicas":5}}', kubeconfig=host.kubeconfig)
     upgrade = ("upgrade", "upgraded", str(CHART), "--reset-then-reuse-values", "--set=replicas=4")

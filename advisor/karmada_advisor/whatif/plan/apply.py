@@ -20,7 +20,7 @@ _OF_KUBECTL: Final = "kubectl-client-side-apply"
 _TEXTS: Final = ("labels", "annotations")
 
 
-class Applied(NamedTuple):
+class ApplyResult(NamedTuple):
     """An object after an apply.
 
     Attributes:
@@ -32,7 +32,7 @@ class Applied(NamedTuple):
     conflicts: tuple[str, ...] = ()
 
 
-def applied(old: Manifest, manifest: Manifest, side: str) -> Applied:
+def applied(old: Manifest, manifest: Manifest, side: str) -> ApplyResult:
     """Return an object after the apply of a manifest.
 
     Of an object that no API server has stored, or without the managers of its fields, the manifest is taken to have been
@@ -51,9 +51,9 @@ def applied(old: Manifest, manifest: Manifest, side: str) -> Applied:
     if side != SERVER:
         is_stored = "resourceVersion" in part(old, "metadata") and (managers is None or listed)
         last = _last_applied(live)
-        return Applied(_client_side(live, last or ({} if is_stored else all_but_texts), wanted))
+        return ApplyResult(_client_side(live, last or ({} if is_stored else all_but_texts), wanted))
     if not listed:
-        return Applied(_server_side(live, _fields(all_but_texts), {}, wanted))
+        return ApplyResult(_server_side(live, _fields(all_but_texts), {}, wanted))
     others = [each for each in listed if each.get("operation") != "Apply"]
     rest = [each for each in others if each.get("manager") != _OF_KUBECTL]
     mine = [each for each in listed if each not in rest]
@@ -62,7 +62,7 @@ def applied(old: Manifest, manifest: Manifest, side: str) -> Applied:
         for each in others
         for path in _conflicts(live, part(each, "fieldsV1"), wanted)
     )
-    return Applied(_server_side(live, _union(mine), _union(rest), wanted), tuple(conflicts))
+    return ApplyResult(_server_side(live, _union(mine), _union(rest), wanted), tuple(conflicts))
 
 
 def _content(manifest: Manifest) -> dict[str, Any]:
