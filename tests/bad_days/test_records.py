@@ -13,7 +13,9 @@ from typing import Any, NamedTuple
 import pytest
 import requests
 
+from karmada_scheduler import __version__
 from tests.bad_days.reviewing_apiserver import OPERATOR, STRANGER_ADDRESS, Client, ReviewingApiServer, bearer
+from tests.commands import run
 from tests.fake_apiserver import FakeApiServer, binding, cluster, start_scheduler, status, wait_for
 from tests.fake_apiserver.process import SchedulerProcess, write_kubeconfig
 from tools.controlplane.pki import Authority
@@ -51,6 +53,24 @@ def running(tmp_path: Path) -> Iterator[Running]:
             found = Running(server, scheduler, port)
             wait_for(lambda: found.get("/v1/state").json()["leading"], "the Lease")
             yield found
+
+
+def test_status_has_the_version_of_the_holder_from_the_lease_and_the_ages_of_its_watches_from_the_process(
+    running: Running, tmp_path: Path
+) -> None:
+    at = f"--kubeconfig={write_kubeconfig(running.server, tmp_path / 'reader')}"
+    lease = running.server.get("Lease", "my-scheduler", "karmada-system") or {}
+    found = lease["metadata"]["annotations"]["pyscheduler.karmada.io/version"]
+    assert found == f"{__version__} of {lease['spec']['holderIdentity']}"
+    [use] = run("status", at, "-o", "json").fields["schedulers"]
+    assert (use["setup"]["version"], use["setup"]["versionSource"]) == (__version__, "its Lease")
+
+    asked = run("status", at, f"--from=http://127.0.0.1:{running.port}", "-o", "json").fields
+    assert asked["process"]["isLeading"]
+    assert {"Cluster", "ResourceBinding"} <= asked["process"]["watchAges"].keys()
+    assert all(seconds < 100 for seconds in asked["process"]["watchAges"].values())
+    assert "TaintToleration" in asked["schedulers"][0]["setup"]["plugins"]
+    assert asked["schedulers"][0]["setup"]["rules"] == "default plugins and gates"
 
 
 def test_a_decision_is_served_with_its_trigger_and_its_write(running: Running) -> None:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import shlex
+import subprocess
 from pathlib import Path
 from typing import Final
 
 import pytest
 import yaml
 
+from karmada_advisor.fleet.plane_access import LISTED
 from tests.commands import run
 from tests.e2e.workload import DYNAMIC, WORK, Workload, condition, is_settled, labelled, named
 from tools import manifests
@@ -168,3 +171,34 @@ def test_a_control_plane_becomes_placement_tests_which_pass(
         tmp_path / "two/placements_test.yaml"
     ).read_text()
     assert "OtherScheduler" in (tmp_path / "one/placements_test.yaml").read_text()
+
+
+def test_status_names_what_a_reader_may_not_list_and_its_commands_grant_that(
+    controlplane: ControlPlane,
+) -> None:
+    user = "reader-of-little"
+    rules = [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters"], "verbs": ["get", "list"]}]
+    at = f"--kubeconfig={controlplane.kubeconfig_with_rules(user, rules)}"
+    before = run("status", at, "-o", "json")
+    access = before.fields["access"]
+    assert (before.status, access["reader"], access["served"]) == (1, user, "1.18")
+    assert access["refused"] == [each for each in LISTED if each != "clusters.cluster.karmada.io"]
+    assert before.fields["clusters"]
+    assert {"ResourceBinding", "Leases of schedulers"} <= before.fields["notRead"].keys()
+    assert all(each["ends"] for each in access["expiries"])
+
+    kubectl = [str(controlplane.binaries.path("kubectl")), f"--kubeconfig={controlplane.kubeconfig}"]
+    for command in access["grant"]:
+        subprocess.run([*kubectl, *shlex.split(command)[1:]], check=True, timeout=60)
+    try:
+        controlplane.wait_for(
+            lambda: run("status", at, "-o", "json").fields["access"]["refused"],
+            "the rights",
+            until=lambda refused: not refused,
+        )
+        text = run("status", at).out
+        assert "its bindings are those of Karmada 1.18" in text
+        assert "may not list" not in text
+    finally:
+        for kind in ("clusterrole", "clusterrolebinding"):
+            subprocess.run([*kubectl, "delete", kind, "pyscheduler-more"], check=True, timeout=60)

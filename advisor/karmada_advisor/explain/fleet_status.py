@@ -1,10 +1,13 @@
-"""The schedulers that bindings name: whether they decide, and what they have placed."""
+"""The schedulers that bindings name: whether they decide, by which code and rules, and what they have placed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+from karmada_advisor.fleet.plane_access import PlaneAccess
+from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import (
     WORST_FIRST,
     BindingState,
@@ -13,8 +16,31 @@ from karmada_advisor.state.model import (
     SchedulerStatus,
     StateName,
 )
-from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.structs import Struct
+from karmada_advisor.state.schedulers import Schedulers, decides_by_default, version_on
+from karmada_scheduler.api.binding import KINDS
+from karmada_scheduler.structs import Struct, field
+
+_LEASE: Final = "its Lease"
+
+
+class SchedulerSetup(Struct, frozen=True):
+    """By which code and rules a scheduler decides, as far as something says so.
+
+    Attributes:
+        version: "" if it is not known.
+        version_source: Who says so.
+        rules: Plugins and feature gates, for people; "" if they are not known.
+        plugins: As ``--plugins`` has them, or by name; empty if they are not known.
+        feature_gates: Those that are named.
+        rules_source: Who says so.
+    """
+
+    version: str = ""
+    version_source: str = ""
+    rules: str = ""
+    plugins: tuple[str, ...] = ()
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    rules_source: str = ""
 
 
 class SchedulerUse(Struct, frozen=True):
@@ -24,11 +50,13 @@ class SchedulerUse(Struct, frozen=True):
         scheduler: What is known about it.
         bindings: Those that name it, by state, the worst first.
         replicas: What these want, have and run.
+        setup: By which code and rules it decides.
     """
 
     scheduler: SchedulerShown
     bindings: Mapping[str, int]
     replicas: ReplicaCounts
+    setup: SchedulerSetup = SchedulerSetup()
 
 
 class FleetStatus(Struct, frozen=True):
@@ -37,33 +65,46 @@ class FleetStatus(Struct, frozen=True):
     Attributes:
         source: Where the objects were read.
         at: When, in the format of the API.
-        clusters: How many clusters there are.
+        clusters: How many clusters there are; None if they were not read.
         not_ready: The clusters that are not ready.
         schedulers: Those that bindings name, and those with a Lease; by name.
         not_read: What could not be read, and why, by kind.
+        access: What the connection tells of the control plane and of its reader; None of files.
+        process: The running scheduler that was asked; None without one.
     """
 
     source: str
     at: str
-    clusters: int
+    clusters: int | None
     not_ready: tuple[str, ...]
     schedulers: tuple[SchedulerUse, ...]
     not_read: Mapping[str, str]
+    access: PlaneAccess | None = None
+    process: ProcessState | None = None
 
     @property
     def is_good(self) -> bool:
-        """Whether each scheduler that a binding names is known to decide."""
-        return all(use.scheduler.status is SchedulerStatus.RUNNING for use in self.schedulers if use.bindings)
+        """Whether all bindings were read, and each scheduler that one names is known to decide."""
+        named = [use.scheduler.status for use in self.schedulers if use.bindings]
+        return not set(KINDS) & self.not_read.keys() and all(
+            each is SchedulerStatus.RUNNING for each in named
+        )
 
 
-def uses_of(states: Iterable[tuple[str, BindingState]], schedulers: Schedulers) -> tuple[SchedulerUse, ...]:
+def uses_of(
+    states: Iterable[tuple[str, BindingState]],
+    schedulers: Schedulers,
+    setups: Mapping[str, SchedulerSetup] | None = None,
+) -> tuple[SchedulerUse, ...]:
     """Return the schedulers, by name.
 
     Args:
         states: The name of the responsible scheduler, and the state, of each binding.
         schedulers: What is known about schedulers.
+        setups: What others than their Leases say about their code and rules.
     """
-    counts: dict[str, Counter[StateName]] = {name: Counter() for name in schedulers.by_name}
+    setups = setups or {}
+    counts: dict[str, Counter[StateName]] = {name: Counter() for name in (*schedulers.by_name, *setups)}
     replicas: dict[str, ReplicaCounts] = {}
     for name, state in states:
         counts.setdefault(name, Counter())[state.name] += 1
@@ -73,6 +114,18 @@ def uses_of(states: Iterable[tuple[str, BindingState]], schedulers: Schedulers) 
             schedulers.of(name),
             {each.value: found[each] for each in sorted(found, key=WORST_FIRST.__getitem__)},
             replicas.get(name, ReplicaCounts()),
+            setups.get(name) or _setup_on_lease(name, schedulers),
         )
         for name, found in sorted(counts.items())
+    )
+
+
+def _setup_on_lease(name: str, schedulers: Schedulers) -> SchedulerSetup:
+    lease = schedulers.lease_of.get(name, {})
+    version, is_default = version_on(lease), decides_by_default(name, lease)
+    return SchedulerSetup(
+        version,
+        _LEASE if version else "",
+        "default plugins and gates" if is_default else "",
+        rules_source=_LEASE if is_default else "",
     )

@@ -34,6 +34,7 @@ def read_live(
     asked: NamedBinding | None = None,
     *,
     all_bindings: bool = False,
+    may_lack: bool = False,
     names_priority_class: NamesPriorityClass = no_priority_class,
 ) -> Fleet:
     """Read the clusters, the policies, and bindings.
@@ -44,6 +45,7 @@ def read_live(
         plane: The control plane.
         asked: The wanted binding. If it names a workload that has no binding, the workload's metadata is read instead.
         all_bindings: Whether to list the bindings of all namespaces as well; then the wanted one comes first.
+        may_lack: Whether clusters and bindings may stay unread, where the reader may not list them.
         names_priority_class: Whether a missing PriorityClass may be why a workload has no binding.
 
     Raises:
@@ -54,12 +56,12 @@ def read_live(
     async def work(reading: LiveReading) -> Fleet:
         if asked is not None:
             await reading.wanted(asked)
-        await reading.clusters()
+        await reading.clusters(may_lack=may_lack)
         await reading.policies()
         await reading.quotas(of_settled=all_bindings)
         await reading.priority_classes(names_priority_class)
         if all_bindings:
-            await reading.other_bindings()
+            await reading.other_bindings(may_lack=may_lack)
         await reading.schedulers(reading.found.bindings)
         if asked is not None:
             await reading.events()

@@ -28,11 +28,16 @@ from karmada_scheduler.api_error import ApiError
 PRIORITY_CLASSES: Final = karmada.Resource("scheduling.k8s.io", "v1", "priorityclasses", "PriorityClass")
 _POLICIES: Final = (karmada.PROPAGATION_POLICIES, karmada.CLUSTER_PROPAGATION_POLICIES)
 FORBIDDEN: Final = 403
+_SERVER_ERROR: Final = 500
 LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/leases"
 _LOOKED_AT: Final = 500
 """Objects of a list of which one page is enough."""
 _ITEMS_SECONDS: Final = 10.0
 _HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
+_CRDS: Final = "its CRDs are missing: kubectl apply --server-side -R -f charts/karmada/_crds/bases of Karmada's repository"
+_NO_CLUSTERS: Final = (
+    "karmada-aggregated-apiserver, which serves them, is not installed: karmadactl init does that"
+)
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -139,17 +144,21 @@ class LiveReading:
             return None
         return {**found, "apiVersion": workload.api_version, "kind": workload.kind}
 
-    async def clusters(self) -> None:
+    async def clusters(self, *, may_lack: bool = False) -> None:
+        """Read the clusters. With ``may_lack``, a refusal and a failure of the API server leave them unread."""
         try:
             manifests = await self.all_of(karmada.CLUSTERS)
         except ApiError as error:
             self.raise_if_not_served(karmada.CLUSTERS, error)
+            if may_lack and _leaves_others(error):
+                return
             raise
         self.found.add_clusters(parsed(manifests, as_cluster, self.found.problems))
 
     def raise_if_not_served(self, resource: karmada.Resource, error: ApiError) -> None:
         if error.is_not_found:
-            text = f"{self.connection.server} does not serve {resource.group}/{resource.version}: {_HINT}"
+            hint = f"{_HINT} If it is, {_NO_CLUSTERS if resource is karmada.CLUSTERS else _CRDS}"
+            text = f"{self.connection.server} does not serve {resource.group}/{resource.version}: {hint}"
             raise LiveError(text) from error
 
     async def policies(self) -> None:
@@ -192,17 +201,17 @@ class LiveReading:
             self.found.warnings.append(f"{resource.plural}: {error}{unknown}")
             return None
 
-    async def other_bindings(self) -> Fleet:
-        """Read the bindings besides the wanted one, and return what was read."""
+    async def other_bindings(self, *, may_lack: bool = False) -> Fleet:
+        """Read the bindings besides the wanted one, and return what was read; ``may_lack`` as for clusters."""
         known = {*(each.key for each in self.found.bindings), *self.found.unreadable}
         for resource in BINDINGS:
             try:
                 listed = await self.all_of(resource)
             except ApiError as error:
                 self.raise_if_not_served(resource, error)
-                if not known or error.code != FORBIDDEN:
-                    raise
-                continue
+                if (may_lack and _leaves_others(error)) or (known and error.code == FORBIDDEN):
+                    continue
+                raise
             self._add_bindings(each for each in listed if binding_key(each) not in known)
         return self.found
 
@@ -302,3 +311,8 @@ class LiveReading:
         if not namespace:
             self.found.coverage.whole.add(resource.kind)
         return manifests
+
+
+def _leaves_others(error: ApiError) -> bool:
+    """Return whether other kinds can be read after an error: it is a refusal, or a part of the API server is down."""
+    return error.code == FORBIDDEN or error.code >= _SERVER_ERROR

@@ -177,6 +177,15 @@ def with_manifest(rules: Rules, path: str) -> tuple[Rules, list[str]]:
     Raises:
         NoAnswerError: The file cannot be read, or has no scheduler.
     """
+    return with_flags(rules, scheduler_container(path))
+
+
+def scheduler_container(path: str) -> Mapping[str, Any]:
+    """Return the container of the manifest of a scheduler.
+
+    Raises:
+        NoAnswerError: The file cannot be read, or has no scheduler.
+    """
     contents = read([path], lambda manifest: manifest)
     if contents.problems:
         raise NoAnswerError("\n".join(f"--scheduler-manifest: {each}" for each in contents.problems))
@@ -184,8 +193,14 @@ def with_manifest(rules: Rules, path: str) -> tuple[Rules, list[str]]:
         for container in mappings(part(manifest, "spec", "template", "spec").get("containers")):
             words = command_line(container)
             if any(each.rpartition("/")[2] in _COMMANDS for each in words[:1]) or _is_scheduler(container):
-                return _with_flags(rules, container, words)
+                return container
     raise NoAnswerError(f"--scheduler-manifest: {path} has no container that runs karmada-scheduler")
+
+
+def image_tag(container: Mapping[str, Any]) -> str:
+    """Return the tag of the image of a container; "" without one."""
+    name = str(container.get("image") or "").partition("@")[0].rpartition("/")[2]
+    return name.partition(":")[2]
 
 
 def _is_scheduler(container: Mapping[str, Any]) -> bool:
@@ -193,9 +208,15 @@ def _is_scheduler(container: Mapping[str, Any]) -> bool:
     return image.rpartition("/")[2] in _COMMANDS
 
 
-def _with_flags(rules: Rules, container: Mapping[str, Any], words: list[str]) -> tuple[Rules, list[str]]:
+def with_flags(rules: Rules, container: Mapping[str, Any]) -> tuple[Rules, list[str]]:
+    """Return rules with the flags of the container of a scheduler, as ``with_manifest``.
+
+    Raises:
+        NoAnswerError: A flag cannot be used.
+    """
     from karmada_scheduler.config import flags  # needed with --scheduler-manifest only
 
+    words = command_line(container)
     try:
         given, unknown = flags.known(each for each in words if each.startswith("-"))
         features.parse(given.feature_gates or ())

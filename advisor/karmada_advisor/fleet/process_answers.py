@@ -21,7 +21,7 @@ from karmada_scheduler.api.manifest import (
     read_texts,
     wrong_type,
 )
-from karmada_scheduler.structs import Struct, replace
+from karmada_scheduler.structs import Struct, field, replace
 
 Fields = Mapping[str, Any]
 
@@ -70,6 +70,7 @@ class ProcessState(Struct, frozen=True):
         waiting: Bindings that wait at Permit.
         assumed: Assumed placements.
         records: Bindings with a record.
+        watch_ages: Seconds since each watch has said something, by kind; empty if the process does not say it.
         problem: Why nothing else is known; "" otherwise.
     """
 
@@ -84,6 +85,7 @@ class ProcessState(Struct, frozen=True):
     waiting: int = 0
     assumed: int = 0
     records: int = 0
+    watch_ages: Mapping[str, float] = field(default_factory=dict)
     problem: str = ""
 
 
@@ -148,6 +150,7 @@ def state_of(found: Fields) -> ProcessState:
     def count(name: str, field: str) -> int:
         return read_integer(read_mapping(found, name, ""), field, name)
 
+    ages = read_mapping(found, "watchAgesSeconds", "")
     return ProcessState(
         name=read_text(found, "process", ""),
         version=read_text(found, "version", ""),
@@ -160,6 +163,7 @@ def state_of(found: Fields) -> ProcessState:
         waiting=count("waitingAtPermit", "count"),
         assumed=count("assumedPlacements", "bindings"),
         records=count("records", "bindings"),
+        watch_ages={name: _number(ages, name, "watchAgesSeconds") or 0.0 for name in ages},
     )
 
 

@@ -37,6 +37,7 @@ def read_fleet(
     *,
     all_bindings: bool = False,
     others_needed: bool = True,
+    may_lack: bool = False,
     names_priority_class: NamesPriorityClass = no_priority_class,
 ) -> Fleet:
     """Read the objects of a question.
@@ -46,6 +47,7 @@ def read_fleet(
         name: The wanted binding, as a person names it; "" if all are.
         all_bindings: Whether a control plane is asked for all bindings; files are always read in full.
         others_needed: Whether there is no answer without the other bindings; else they may be forbidden.
+        may_lack: As in ``live.read_live``; it says what is not known then.
         names_priority_class: As in ``live.read_live``.
 
     Raises:
@@ -64,12 +66,16 @@ def read_fleet(
                 default = "" if source.namespace else source.plane.default_namespace()
                 asked = named_binding(name, source.namespace, default)
             fleet = live.read_live(
-                source.plane, asked, all_bindings=all_bindings, names_priority_class=names_priority_class
+                source.plane,
+                asked,
+                all_bindings=all_bindings,
+                may_lack=may_lack,
+                names_priority_class=names_priority_class,
             )
-        if fleet.unlisted and others_needed:
+        if fleet.unlisted and others_needed and not may_lack:
             raise NoAnswerError("\n".join(fleet.unlisted))
         _add_workloads(source, fleet)
-        if not fleet.clusters and fleet.problems:
+        if not fleet.clusters and fleet.problems and not may_lack:
             end = "No cluster could be read, so nothing is decided."
             raise NoAnswerError("\n".join([*fleet.problems, end]))
     if name and not fleet.is_live:

@@ -12,13 +12,14 @@ from difflib import get_close_matches
 from typing import Final
 
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
-from karmada_advisor.state.stored import Manifest, age, event_time, mapping
+from karmada_advisor.state.stored import Manifest, age, event_time, mapping, text_of
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import (
     DEFAULT_PROFILES_ANNOTATION,
     SCHEDULED_CONDITION,
     SCHEDULER_NAMES_ANNOTATION,
+    VERSION_ANNOTATION,
 )
 from karmada_scheduler.structs import Struct, field, replace
 
@@ -42,6 +43,7 @@ class Schedulers(Struct, frozen=True):
         seen: Name to where and when a scheduler left something, for those without a Lease.
         problem: Why the Leases are not known; "" if they are.
         profiles: The profiles of this project whose plugins may be any, as Leases say.
+        lease_of: The Lease of each of ``by_name`` and ``leases`` that has one.
     """
 
     by_name: Mapping[str, SchedulerShown] = field(default_factory=dict)
@@ -49,6 +51,7 @@ class Schedulers(Struct, frozen=True):
     seen: Mapping[str, SchedulerShown] = field(default_factory=dict)
     problem: str = "they were not read"
     profiles: frozenset[str] = frozenset()
+    lease_of: Mapping[str, Manifest] = field(default_factory=dict)
 
     def of(self, name: str) -> SchedulerShown:
         """Return what is known about the scheduler with a name."""
@@ -85,23 +88,35 @@ def schedulers_of(
     by_name: dict[str, SchedulerShown] = {}
     by_lease: dict[str, SchedulerShown] = {}
     profiles: dict[str, bool] = {}
+    held: dict[str, Manifest] = {}
     for lease in leases or ():
         metadata = mapping(lease.get("metadata"))
         name = str(metadata.get("name") or "")
         written = _names(metadata, SCHEDULER_NAMES_ANNOTATION)
         for scheduler in written or ([DEFAULT_SCHEDULER_NAME] if name == STOCK_LEASE else []):
             if scheduler not in by_name or not by_name[scheduler].decides:
-                by_name[scheduler] = _of_lease(scheduler, lease, now)
-                defaults = _names(metadata, DEFAULT_PROFILES_ANNOTATION)
-                profiles[scheduler] = scheduler in written and scheduler not in defaults
+                by_name[scheduler], held[scheduler] = _of_lease(scheduler, lease, now), lease
+                profiles[scheduler] = scheduler in written and not decides_by_default(scheduler, lease)
         by_lease[name] = _of_lease(name, lease, now)
+        held.setdefault(name, lease)
     for name, address in (process or {}).items():
         known = by_name.get(name) or by_lease.get(name)
         if known is None or known.status is SchedulerStatus.NOT_KNOWN:
             by_name[name] = SchedulerShown(name, SchedulerStatus.RUNNING, f"the process {address}")
     missing = problem or ("" if leases is not None else "they were not read")
     others = frozenset(name for name, is_other in profiles.items() if is_other)
-    return Schedulers(by_name, by_lease, {}, missing, others)
+    return Schedulers(by_name, by_lease, {}, missing, others, held)
+
+
+def decides_by_default(scheduler: str, lease: Manifest) -> bool:
+    """Return whether a Lease says that a profile has the plugins and gates that karmada-scheduler has by default."""
+    return scheduler in _names(mapping(lease.get("metadata")), DEFAULT_PROFILES_ANNOTATION)
+
+
+def version_on(lease: Manifest) -> str:
+    """Return the version of the process that holds a Lease; "" if it, or its predecessor, has not written one."""
+    version, _, holder = text_of(lease, "metadata", "annotations", VERSION_ANNOTATION).partition(" of ")
+    return version if holder and holder == text_of(lease, "spec", "holderIdentity") else ""
 
 
 def _names(metadata: Manifest, annotation: str) -> list[str]:

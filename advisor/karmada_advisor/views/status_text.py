@@ -7,11 +7,17 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerUse
+from karmada_advisor.fleet.plane_access import Expiry, PlaneAccess
+from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import SchedulerStatus
-from karmada_advisor.views.document import Section, Table
+from karmada_advisor.state.stored import age
+from karmada_advisor.views.document import Line, Section, Table
 from karmada_advisor.views.text import Style, text
+from karmada_scheduler.api.manifest import parse_time
 
 _HEADING: Final = ("SCHEDULER", "STATUS", "BINDINGS", "WANTED", "PLACED", "RUNNING", "NOT REPORTED", "STATES")
+_SETUP: Final = ("SCHEDULER", "VERSION", "PLUGINS AND GATES")
+_NOT_KNOWN: Final = "not known"
 
 
 def status_text(found: FleetStatus, style: Style) -> str:
@@ -20,12 +26,20 @@ def status_text(found: FleetStatus, style: Style) -> str:
 
 
 def _sections(found: FleetStatus) -> Iterator[Section]:
-    clusters = counted(found.clusters, "cluster")
+    clusters = "clusters were not read" if found.clusters is None else counted(found.clusters, "cluster")
     not_ready = f", {len(found.not_ready)} not ready: {', '.join(found.not_ready)}" if found.not_ready else ""
-    yield [f"{clusters}{not_ready}; as stored at {found.source}"]
-    yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
+    access = found.access or PlaneAccess()
+    served = f"; its bindings are those of Karmada {access.served}" if access.served else ""
+    yield [f"{clusters}{not_ready}; as stored at {found.source}{served}"]
+    if found.schedulers:
+        yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
+        yield [Table(_SETUP, [_setup(use) for use in found.schedulers])]
+    yield _process(found.process)
+    if access.expiries:
+        yield ["Ends:", *(f"- {each.what}: {_end(each, found.at)}" for each in access.expiries)]
     if found.not_read:
         yield ["Not read:", *(f"- {kind}: {why}" for kind, why in found.not_read.items())]
+    yield _rights(access)
 
 
 def _row(use: SchedulerUse) -> list[str]:
@@ -35,3 +49,46 @@ def _row(use: SchedulerUse) -> list[str]:
     numbers = (replicas.wanted, replicas.placed, replicas.running, replicas.unknown)
     states = ", ".join(f"{count:,} {state}" for state, count in use.bindings.items())
     return [shown.name, status, f"{sum(use.bindings.values()):,}", *(f"{each:,}" for each in numbers), states]
+
+
+def _setup(use: SchedulerUse) -> list[str]:
+    found = use.setup
+    said = ((found.version, found.version_source), (found.rules, found.rules_source))
+    words = (f"{what} ({source})" if what else _NOT_KNOWN for what, source in said)
+    return [use.scheduler.name, *words]
+
+
+def _process(found: ProcessState | None) -> Section:
+    if found is None:
+        return []
+    leads = "leads" if found.is_leading else f"does not lead; {found.leader or 'no process'} does"
+    queue = (
+        ("due", found.due),
+        ("delayed", found.delayed),
+        ("gated", found.gated),
+        ("waiting", found.waiting),
+    )
+    silent = ", ".join(f"{kind} {age(seconds)}" for kind, seconds in found.watch_ages.items())
+    return [
+        f"The process {found.name} {leads}.",
+        f"- bindings: {', '.join(f'{count:,} {name}' for name, count in queue)}; {found.records:,} with a record",
+        f"- since its watches have said something: {silent or _NOT_KNOWN}",
+    ]
+
+
+def _end(expiry: Expiry, now: str) -> str:
+    if not expiry.ends:
+        return _NOT_KNOWN
+    left = (parse_time(expiry.ends) - parse_time(now)).total_seconds()
+    return f"{expiry.ends}, {f'in {age(left)}' if left > 0 else f'{age(-left)} AGO'}"
+
+
+def _rights(access: PlaneAccess) -> Section:
+    if access.not_known:
+        return [f"Which lists you may not read is not known: {access.not_known}"]
+    if not access.refused:
+        return []
+    who = f"{access.reader} may" if access.reader else "You may"
+    refused = f"{who} not list, in all namespaces: {', '.join(access.refused)}."
+    commands = (Line(f"  {each}", breaks=False) for each in access.grant)
+    return [refused, "Answers lack what that would tell. It is granted by:", *commands]

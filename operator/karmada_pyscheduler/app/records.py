@@ -10,6 +10,7 @@ from typing import Any, Final
 from karmada_pyscheduler.app.host import Host, load_certificate
 from karmada_pyscheduler.app.recorded_configuration import RecordedConfiguration
 from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.karmada import WATCHED
 from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.estimator.estimation import Estimation
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
@@ -186,6 +187,8 @@ class DecisionRecords(IdentityStruct):
                 "waiting": self.recorder.waiting(),
             },
         }
+        if (watch := self.host.watch) is not None:
+            fields["watchAgesSeconds"] = {each.kind: _rounded(watch.age(each.kind)) for each in WATCHED}
         if state.assumed is not None:
             fields["assumedPlacements"] = {
                 "bindings": len(state.assumed),

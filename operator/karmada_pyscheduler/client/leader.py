@@ -25,8 +25,13 @@ from typing import Any, Final
 
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.lease_lock import LeaseLock, count_of, micro_time, seconds_of, spec_of
+from karmada_scheduler import __version__
 from karmada_scheduler.api.manifest import format_time, parse_time
-from karmada_scheduler.api.well_known import DEFAULT_PROFILES_ANNOTATION, SCHEDULER_NAMES_ANNOTATION
+from karmada_scheduler.api.well_known import (
+    DEFAULT_PROFILES_ANNOTATION,
+    SCHEDULER_NAMES_ANNOTATION,
+    VERSION_ANNOTATION,
+)
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.structs import IdentityStruct
@@ -73,6 +78,7 @@ class Elector(IdentityStruct):
             annotations={
                 SCHEDULER_NAMES_ANNOTATION: ",".join(self.scheduler_names),
                 DEFAULT_PROFILES_ANNOTATION: ",".join(self.default_profiles),
+                VERSION_ANNOTATION: f"{__version__} of {self.identity}",
             }
             if self.scheduler_names
             else {},

@@ -17,6 +17,9 @@ SCHEDULER_NAMES_ANNOTATION: Final = "pyscheduler.karmada.io/scheduler-names"
 DEFAULT_PROFILES_ANNOTATION: Final = "pyscheduler.karmada.io/default-profiles"
 """On the same Lease: those of them that decide by the plugins and gates that karmada-scheduler has by default."""
 
+VERSION_ANNOTATION: Final = "pyscheduler.karmada.io/version"
+"""On the same Lease: ``VERSION of HOLDER``. Other holders leave it, so it counts for that ``holderIdentity`` only."""
+
 SCHEDULED_CONDITION: Final = "Scheduled"
 
 CORDON_TAINT: Final = "cluster.karmada.io/unschedulable"

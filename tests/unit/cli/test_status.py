@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from karmada_advisor.cli.status import waited
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerUse, uses_of
+from karmada_advisor.fleet import process_http
+from karmada_advisor.fleet.plane_access import Expiry, PlaneAccess
+from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import (
     BindingState,
     Placed,
@@ -18,11 +25,16 @@ from karmada_advisor.state.model import (
     StateName,
     Target,
 )
-from karmada_advisor.state.schedulers import Schedulers
+from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.views.status_text import status_text
 from karmada_advisor.views.text import Style
 from karmada_scheduler import command
+from karmada_scheduler.structs import replace
+from tests.commands import run
 from tests.document_schema import document_schema
+from tests.fake_apiserver import FakeApiServer, binding, cluster
+from tests.fake_apiserver import status as refused
+from tests.fake_apiserver.process import write_kubeconfig
 from tests.unit.cli.test_explain_all import put
 from tests.unit.explain.fleet import failed_billing, placed_checkout
 from tests.unit.views.test_schema import problems
@@ -105,8 +117,184 @@ def test_of_files_without_leases_it_is_not_known_who_decides(
     assert (use["scheduler"]["name"], use["scheduler"]["status"]) == ("default-scheduler", "not known")
     assert use["replicas"] == {"wanted": 30, "placed": 24, "running": 24, "unknown": 0}
     assert "Leases of schedulers" in fields["notRead"]
+    assert use["setup"] == {
+        **dict.fromkeys(("version", "versionSource", "rules", "rulesSource"), ""),
+        "plugins": [],
+        "featureGates": {},
+    }
+    assert (fields["access"], fields["process"]) == (None, None)
     assert list(problems(fields, document_schema(FleetStatus), document_schema(FleetStatus))) == []
     assert json.loads(SCHEMA.read_text()) == document_schema(FleetStatus)
+
+
+def lease(name: str, holder: str, **annotations: str) -> dict[str, Any]:
+    written = {f"pyscheduler.karmada.io/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    spec = {"holderIdentity": holder, "renewTime": "2026-11-22T10:00:00Z"}
+    return {"metadata": {"name": name, "annotations": written}, "spec": spec}
+
+
+@pytest.mark.parametrize(("holder", "version"), [("pod-b", "0.2.0"), ("pod-a", ""), ("", "")])
+def test_a_lease_tells_the_version_of_its_holder_and_not_that_of_a_predecessor(
+    holder: str, version: str
+) -> None:
+    ours = lease(
+        "ours", holder, scheduler_names="ours,own", default_profiles="ours", version="0.2.0 of pod-b"
+    )
+    stock = lease("karmada-scheduler", "other")
+    known = schedulers_of([ours, stock], now=datetime(2026, 11, 22, 10, tzinfo=UTC))
+    found = {use.scheduler.name: use.setup for use in uses_of([], known)}
+
+    assert {name: setup.version for name, setup in found.items()} == {
+        "default-scheduler": "",
+        "ours": version,
+        "own": version,
+    }
+    assert found["ours"].version_source == ("its Lease" if version else "")
+    assert found["ours"].rules == "default plugins and gates"
+    assert found["own"].rules == found["default-scheduler"].rules == ""
+
+
+def test_a_process_tells_its_version_its_rules_its_queue_and_the_ages_of_its_watches(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    configuration = {
+        "featureGates": {"WorkloadAffinity": True},
+        "plugins": ["*", "-TaintToleration"],
+        "file": None,
+        "profiles": [{"schedulerName": "default-scheduler", "plugins": {"Filter": ["APIEnablement"]}}],
+    }
+    state = {
+        "process": "pod-a",
+        "version": "0.3.0",
+        "leading": True,
+        "configuration": configuration,
+        "queue": {"due": 3, "delayed": 1},
+        "records": {"bindings": 7},
+        "watchAgesSeconds": {"Cluster": 200.4},
+    }
+    monkeypatch.setattr(process_http, "get", lambda *_: (200, state))
+    files = put(tmp_path, [placed_checkout()])
+
+    assert command.main(["status", *files, "--from=http://localhost:1", "--width=200"]) == 0
+    shown = capsys.readouterr().out
+
+    assert "default-scheduler  0.3.0 (the process pod-a)  " in shown
+    assert "--plugins=*,-TaintToleration --feature-gates=WorkloadAffinity=true (the process pod-a)" in shown
+    assert "The process pod-a leads." in shown
+    assert "- bindings: 3 due, 1 delayed, 0 gated, 0 waiting; 7 with a record" in shown
+    assert "- since its watches have said something: Cluster 3 min" in shown
+
+    def nobody(*_: object) -> tuple[int, dict[str, Any]]:
+        raise OSError("connection refused")
+
+    monkeypatch.setattr(process_http, "get", nobody)
+    assert command.main(["status", *files, "--from=http://localhost:1", "--width=200"]) == 1
+    shown = capsys.readouterr().out
+    assert "- the scheduler of --from: http://localhost:1 cannot be read: connection refused" in shown
+    assert "default-scheduler  not known  not known" in shown
+
+
+def test_the_deployment_of_a_scheduler_tells_its_version_and_its_flags(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    image = "registry:5000/karmada/karmada-scheduler:v1.18.2@sha256:0"
+    container = {"image": image, "command": ["karmada-scheduler", "--feature-gates=Failover=true"]}
+    pods = {"template": {"spec": {"containers": [container]}}}
+    manifest = tmp_path / "scheduler.yaml"
+    manifest.write_text(yaml.safe_dump({"kind": "Deployment", "metadata": {"name": "a"}, "spec": pods}))
+    files = put(tmp_path, [placed_checkout()])
+
+    command.main(["status", *files, f"--scheduler-manifest={manifest}", "-o", "json"])
+
+    [use] = json.loads(capsys.readouterr().out)["schedulers"]
+    assert use["setup"] == {
+        "version": "v1.18.2",
+        "versionSource": "the tag of its image",
+        "rules": "--feature-gates=Failover=true",
+        "plugins": ["*"],
+        "featureGates": {"Failover": True},
+        "rulesSource": "its flags",
+    }
+
+
+@pytest.fixture
+def server() -> Iterator[FakeApiServer]:
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=2))
+        yield server
+
+
+def of_plane(server: FakeApiServer, tmp_path: Path, *flags: str) -> Any:
+    return run("status", f"--kubeconfig={write_kubeconfig(server, tmp_path / 'config')}", *flags)
+
+
+def test_what_a_reader_may_not_list_is_named_and_not_counted(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    paths = {"clusters": "Cluster", "bindings": "Binding"}
+    for path in paths:
+        server.fault(
+            method="LIST", path=f"/(resource)?{path}$", answer=refused(403, "Forbidden", f"no {path}")
+        )
+
+    ran = of_plane(server, tmp_path, "-o", "json")
+    assert (ran.status, ran.fields["clusters"], ran.fields["schedulers"]) == (1, None, [])
+    assert ran.fields["notRead"].keys() == {"Cluster", "ResourceBinding"}
+    shown = of_plane(server, tmp_path).out
+    assert shown.startswith("clusters were not read; as stored at http")
+    assert "- ResourceBinding: no bindings" in shown
+    assert "Which lists you may not read is not known:" in shown
+
+    server.heal()
+    server.fault(method="LIST", path="/clusters$", answer=refused(503, "Unavailable", "no endpoints"))
+    ran = of_plane(server, tmp_path, "-o", "json")
+    [use] = ran.fields["schedulers"]
+    assert (ran.fields["clusters"], use["bindings"], use["replicas"]["wanted"]) == (
+        None,
+        {"nobody decides": 1},
+        2,
+    )
+
+
+def test_without_karmada_s_apis_the_answer_is_how_they_are_installed(
+    server: FakeApiServer, tmp_path: Path
+) -> None:
+    for path, install in (("resourcebindings", "_crds/bases"), ("clusters", "karmada-aggregated-apiserver")):
+        server.fault(method="LIST", path=f"/{path}$", answer=refused(404, "NotFound"))
+        ran = of_plane(server, tmp_path)
+        assert (ran.status, ran.out) == (2, "")
+        assert "is this the Karmada API server? (--kubeconfig, --context) If it is, " in ran.err
+        assert install in ran.err
+
+
+def test_the_text_has_what_the_connection_tells() -> None:
+    access = PlaneAccess(
+        "alice",
+        ("events",),
+        ("kubectl create clusterrole a --verb=get,list --resource=events", "kubectl create b"),
+        expiries=(
+            Expiry("the token", ""),
+            Expiry("the old one", "2026-11-22T09:00:00Z"),
+            Expiry("the new one", "2026-11-25T10:00:00Z"),
+        ),
+        served="1.18",
+    )
+    shown = status_text(replace(status(), access=access), Style(width=60)).splitlines()
+
+    assert shown[0] == "3 clusters, 1 not ready: m2; as stored at files; its"
+    assert "- the token: not known" in shown
+    assert "- the old one: 2026-11-22T09:00:00Z, 60 min AGO" in shown
+    assert "- the new one: 2026-11-25T10:00:00Z, in 3 d" in shown
+    assert "alice may not list, in all namespaces: events." in shown
+    assert shown[-2:] == [f"  {each}" for each in access.grant]
+
+
+def test_what_the_text_shows_of_a_process_that_does_not_lead() -> None:
+    process = ProcessState("pod-a", leader="pod-b")
+    shown = status_text(replace(status(), process=process), Style())
+    assert "The process pod-a does not lead; pod-b does." in shown
+    assert "- since its watches have said something: not known" in shown
 
 
 def test_it_waits_until_every_scheduler_decides_or_the_time_is_over() -> None:

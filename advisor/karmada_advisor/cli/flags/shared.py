@@ -126,12 +126,7 @@ def add_quotas(parser: argparse.ArgumentParser) -> None:
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the scheduler that determine its decisions."""
-    add(
-        parser,
-        "--scheduler-manifest FILE",
-        "the Deployment of the running scheduler: its gates, plugins and name are used (kubectl --context HOST -n "
-        "karmada-system get deployment karmada-scheduler -o yaml)",
-    )
+    add_scheduler_manifest(parser, "its gates, plugins and name are used")
     text = "plugins to enable: *, *,-Name, Name,Other (default *)"
     add(parser, "--plugins LIST...", text, default=None)
     add(parser, "--config FILE", "profiles and plugin args; no extenders", Path)
@@ -153,6 +148,12 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         choices=("true", "false"),
         help="keep selected clusters with 0 replicas in the result",
     )
+
+
+def add_scheduler_manifest(parser: argparse.ArgumentParser, purpose: str) -> None:
+    """Add the flag for the Deployment of a scheduler; the text says what for."""
+    how = "kubectl --context HOST -n karmada-system get deployment karmada-scheduler -o yaml"
+    add(parser, "--scheduler-manifest FILE", f"the Deployment of the running scheduler: {purpose} ({how})")
 
 
 def add_decisions_of(parser: Flags, flag: str) -> None:

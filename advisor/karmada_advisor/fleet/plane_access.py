@@ -1,0 +1,148 @@
+"""What a connection tells of a control plane and of its reader: rights, the end of certificates, the version of bindings."""
+
+from __future__ import annotations
+
+import asyncio
+import shlex
+import ssl
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from karmada_advisor.state.stored import Manifest, text_of, value_at
+from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.structs import Struct
+
+if TYPE_CHECKING:
+    from karmada_advisor.fleet.live_reading import LiveReading
+    from karmada_advisor.fleet.source import ControlPlane
+    from karmada_pyscheduler.client.connection import Connection
+    from karmada_pyscheduler.client.identity import Identity
+
+_LEASES: Final = "leases.coordination.k8s.io"
+LISTED: Final = (
+    "clusters.cluster.karmada.io",
+    *("resourcebindings.work.karmada.io", "clusterresourcebindings.work.karmada.io"),
+    *("propagationpolicies.policy.karmada.io", "clusterpropagationpolicies.policy.karmada.io"),
+    *("federatedresourcequotas.policy.karmada.io", "clustertaintpolicies.policy.karmada.io"),
+    *(_LEASES, "events", "priorityclasses.scheduling.k8s.io"),
+    "resourceinterpretercustomizations.config.karmada.io",
+    *("deployments.apps", "statefulsets.apps", "daemonsets.apps", "jobs.batch", "cronjobs.batch", "pods"),
+)
+"""What the commands list; manifests/reader.yaml grants it."""
+_ROLE: Final = "pyscheduler-more"
+_TIMEOUT_SECONDS: Final = 10.0
+
+
+class Expiry(Struct, frozen=True):
+    """When a certificate or another credential ends.
+
+    Attributes:
+        what: For people.
+        ends: In the format of the API; "" if that is not known.
+    """
+
+    what: str
+    ends: str
+
+
+class PlaneAccess(Struct, frozen=True):
+    """What a connection tells.
+
+    Attributes:
+        reader: The name of the user; "" if the API server does not say it.
+        refused: What the commands list and the reader may not list in all namespaces, as ``kubectl auth can-i`` names it.
+        grant: Commands that allow it.
+        not_known: Why it is not known what is refused; "" if it is.
+        expiries: Of the client's credential, and of the certificate of the API server.
+        served: The version of Karmada whose bindings are served, such as 1.18; "" if it is not known.
+    """
+
+    reader: str = ""
+    refused: tuple[str, ...] = ()
+    grant: tuple[str, ...] = ()
+    not_known: str = ""
+    expiries: tuple[Expiry, ...] = ()
+    served: str = ""
+
+
+def read_access(plane: ControlPlane) -> PlaneAccess:
+    """Ask a control plane about its reader. Reviews are asked for, which nobody stores.
+
+    Raises:
+        LiveError: The control plane cannot be read.
+    """
+    from karmada_advisor.fleet.live_reading import read  # the client, which files do not need
+
+    return read(plane, _access, subject="rights of the reader")
+
+
+async def _access(reading: LiveReading) -> PlaneAccess:
+    from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
+    from karmada_scheduler.api_error import ApiError
+
+    connection = reading.connection
+    reader, refused, not_known, served = "", tuple[str, ...](), "", UNKNOWN
+    with suppress(ApiError):  # before Kubernetes 1.28
+        found = await _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+        reader = text_of(found, "status", "userInfo", "username")
+    try:
+        allowed = await asyncio.gather(*(_may_list(connection, each) for each in LISTED))
+        refused = tuple(each for each, may in zip(LISTED, allowed, strict=True) if not may)
+    except ApiError as error:
+        not_known = str(error)
+    with suppress(ApiError):
+        served = await BindingsSchema(connection).version()
+    identity = connection.login.identity
+    of_client = Expiry(identity.shortcoming or identity.credential, _shown(identity.expires_at))
+    expiries = (of_client, Expiry("the certificate of the API server", await _end_of_server(identity)))
+    grant = _grant(refused, reader or "USER") if refused else ()
+    return PlaneAccess(reader, refused, grant, not_known, expiries, "" if served == UNKNOWN else served)
+
+
+async def _review(connection: Connection, version: str, kind: str, spec: Manifest) -> Manifest:
+    from karmada_pyscheduler.client.paths import path_of
+
+    body, path = {"apiVersion": version, "kind": kind, "spec": spec}, path_of(version, f"{kind.lower()}s")
+    return await connection.request("POST", path, body=body, timeout=_TIMEOUT_SECONDS)
+
+
+async def _may_list(connection: Connection, listed: str) -> bool:
+    plural, _, group = listed.partition(".")
+    attributes = {"verb": "list", "group": group, "resource": plural}
+    if listed == _LEASES:
+        attributes["namespace"] = "karmada-system"
+    spec = {"resourceAttributes": attributes}
+    found = await _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+    return value_at(found, "status", "allowed") is True
+
+
+def _grant(refused: Iterable[str], user: str) -> tuple[str, str]:
+    return (
+        f"kubectl create clusterrole {_ROLE} --verb=get,list --resource={','.join(refused)}",
+        f"kubectl create clusterrolebinding {_ROLE} --clusterrole={_ROLE} --user={shlex.quote(user)}",
+    )
+
+
+async def _end_of_server(identity: Identity) -> str:
+    """Return when the certificate of the API server ends, as a connection sees it; "" without one, or through a proxy."""
+    from karmada_pyscheduler.client.identity import validity_of_certificate
+
+    url = urlsplit(identity.server)
+    if url.scheme != "https" or identity.proxy_url:
+        return ""
+    try:
+        _, writer = await asyncio.open_connection(
+            url.hostname, url.port or 443, ssl=identity.tls, server_hostname=identity.tls_name or url.hostname
+        )
+    except OSError:
+        return ""  # the requests have said why
+    served = writer.get_extra_info("ssl_object").getpeercert(binary_form=True)
+    writer.transport.abort()
+    return _shown(validity_of_certificate(ssl.DER_cert_to_PEM_cert(served).encode())[1])
+
+
+def _shown(moment: float | None) -> str:
+    return "" if moment is None else format_time(datetime.fromtimestamp(moment, UTC))
