@@ -229,9 +229,7 @@ def of_plane(server: FakeApiServer, tmp_path: Path, *flags: str) -> Any:
     return run("status", f"--kubeconfig={write_kubeconfig(server, tmp_path / 'config')}", *flags)
 
 
-def test_what_a_reader_may_not_list_is_named_and_not_counted(
-    server: FakeApiServer, tmp_path: Path
-) -> None:
+def test_what_a_reader_may_not_list_is_named_and_not_counted(server: FakeApiServer, tmp_path: Path) -> None:
     paths = {"clusters": "Cluster", "bindings": "Binding"}
     for path in paths:
         server.fault(
