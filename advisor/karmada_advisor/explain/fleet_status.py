@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 from karmada_advisor.fleet.plane_access import PlaneAccess
 from karmada_advisor.fleet.process_answers import ProcessState
@@ -18,9 +17,7 @@ from karmada_advisor.state.model import (
 )
 from karmada_advisor.state.schedulers import Schedulers, decides_by_default, version_on
 from karmada_scheduler.api.binding import KINDS
-from karmada_scheduler.structs import Struct, field
-
-_LEASE: Final = "its Lease"
+from karmada_scheduler.structs import Struct, field, replace
 
 
 class SchedulerSetup(Struct, frozen=True):
@@ -121,11 +118,9 @@ def uses_of(
 
 
 def _setup_on_lease(name: str, schedulers: Schedulers) -> SchedulerSetup:
-    lease = schedulers.lease_of.get(name, {})
-    version, is_default = version_on(lease), decides_by_default(name, lease)
-    return SchedulerSetup(
-        version,
-        _LEASE if version else "",
-        "default plugins and gates" if is_default else "",
-        rules_source=_LEASE if is_default else "",
-    )
+    lease, said = schedulers.lease_of.get(name, {}), "its Lease"
+    version = version_on(lease)
+    found = SchedulerSetup(version, said) if version else SchedulerSetup()
+    if not decides_by_default(name, lease):
+        return found
+    return replace(found, rules="default plugins and gates", rules_source=said)

@@ -7,8 +7,6 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerUse
-from karmada_advisor.fleet.plane_access import Expiry, PlaneAccess
-from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.stored import age
 from karmada_advisor.views.document import Line, Section, Table
@@ -28,18 +26,25 @@ def status_text(found: FleetStatus, style: Style) -> str:
 def _sections(found: FleetStatus) -> Iterator[Section]:
     clusters = "clusters were not read" if found.clusters is None else counted(found.clusters, "cluster")
     not_ready = f", {len(found.not_ready)} not ready: {', '.join(found.not_ready)}" if found.not_ready else ""
-    access = found.access or PlaneAccess()
-    served = f"; its bindings are those of Karmada {access.served}" if access.served else ""
+    access = found.access
+    served = f"; its bindings are those of Karmada {access.served}" if access and access.served else ""
     yield [f"{clusters}{not_ready}; as stored at {found.source}{served}"]
+    yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
     if found.schedulers:
-        yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
         yield [Table(_SETUP, [_setup(use) for use in found.schedulers])]
-    yield _process(found.process)
-    if access.expiries:
-        yield ["Ends:", *(f"- {each.what}: {_end(each, found.at)}" for each in access.expiries)]
+    yield _process(found)
+    if access:
+        ends = ((each.what, _end(each.ends, found.at)) for each in access.expiries)
+        yield ["Ends:", *(f"- {what}: {end}" for what, end in ends)]
     if found.not_read:
         yield ["Not read:", *(f"- {kind}: {why}" for kind, why in found.not_read.items())]
-    yield _rights(access)
+    if access and access.not_known:
+        yield [f"Which lists you may not read is not known: {access.not_known}"]
+    elif access and access.refused:
+        yield [
+            f"{access.reader or 'You'} may not list, in all namespaces: {', '.join(access.refused)}. It is granted by:",
+            *(Line(f"  {each}", breaks=False) for each in access.grant),
+        ]
 
 
 def _row(use: SchedulerUse) -> list[str]:
@@ -58,8 +63,8 @@ def _setup(use: SchedulerUse) -> list[str]:
     return [use.scheduler.name, *words]
 
 
-def _process(found: ProcessState | None) -> Section:
-    if found is None:
+def _process(status: FleetStatus) -> Section:
+    if (found := status.process) is None:
         return []
     leads = "leads" if found.is_leading else f"does not lead; {found.leader or 'no process'} does"
     queue = (
@@ -76,19 +81,8 @@ def _process(found: ProcessState | None) -> Section:
     ]
 
 
-def _end(expiry: Expiry, now: str) -> str:
-    if not expiry.ends:
+def _end(ends: str, now: str) -> str:
+    if not ends:
         return _NOT_KNOWN
-    left = (parse_time(expiry.ends) - parse_time(now)).total_seconds()
-    return f"{expiry.ends}, {f'in {age(left)}' if left > 0 else f'{age(-left)} AGO'}"
-
-
-def _rights(access: PlaneAccess) -> Section:
-    if access.not_known:
-        return [f"Which lists you may not read is not known: {access.not_known}"]
-    if not access.refused:
-        return []
-    who = f"{access.reader} may" if access.reader else "You may"
-    refused = f"{who} not list, in all namespaces: {', '.join(access.refused)}."
-    commands = (Line(f"  {each}", breaks=False) for each in access.grant)
-    return [refused, "Answers lack what that would tell. It is granted by:", *commands]
+    left = (parse_time(ends) - parse_time(now)).total_seconds()
+    return f"{ends}, {f'in {age(left)}' if left > 0 else f'{age(-left)} AGO'}"

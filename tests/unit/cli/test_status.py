@@ -284,7 +284,7 @@ def test_the_text_has_what_the_connection_tells() -> None:
     assert "- the token: not known" in shown
     assert "- the old one: 2026-11-22T09:00:00Z, 60 min AGO" in shown
     assert "- the new one: 2026-11-25T10:00:00Z, in 3 d" in shown
-    assert "alice may not list, in all namespaces: events." in shown
+    assert "alice may not list, in all namespaces: events. It is granted" in shown
     assert shown[-2:] == [f"  {each}" for each in access.grant]
 
 
