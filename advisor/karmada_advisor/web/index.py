@@ -15,6 +15,8 @@ from karmada_advisor.state.model import WORST_FIRST, ReplicaCounts, StateName
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_scheduler.api.binding import BindingKey
 
+StateAndReason = tuple[StateName, str]
+
 
 class BindingIndex:
     """Bindings in lists by state and name, in all, by namespace, by cluster and by group; all lists are sorted."""
@@ -32,7 +34,7 @@ class BindingIndex:
         self._counts: dict[str, Counter[StateName]] = {}
         self._replicas: Counter[str] = Counter()
         self._totals: dict[str, ReplicaCounts] = {}
-        self._by_scheduler: dict[str, tuple[Counter[StateName], ReplicaCounts]] = {}
+        self._by_scheduler: dict[str, tuple[Counter[StateAndReason], ReplicaCounts]] = {}
         self._stamps: dict[str, int] = {}
         for row in rows:
             self._by_key[row.key] = row
@@ -100,9 +102,12 @@ class BindingIndex:
         change = row.replicas if by > 0 else -row.replicas
         scheduler = row.binding.spec.responsible_scheduler
         states, replicas = self._by_scheduler.get(scheduler, (Counter(), ReplicaCounts()))
-        states[row.state] += by
+        state = row.state, "" if row.state.is_good else row.reason
+        states[state] += by
+        if not states[state]:
+            del states[state]  # anybody may write reasons
         self._by_scheduler[scheduler] = states, replicas + change
-        if not states.total():
+        if not states:
             del self._by_scheduler[scheduler]
         for scope in dict.fromkeys(("", row.namespace)):
             self._counts.setdefault(scope, Counter())[row.state] += by
@@ -147,8 +152,11 @@ class BindingIndex:
         return self._totals.get(namespace, ReplicaCounts())
 
     @property
-    def by_scheduler(self) -> Mapping[str, tuple[Counter[StateName], ReplicaCounts]]:
-        """The bindings by state, and their replicas, by the scheduler that is responsible; the one with most bindings first."""
+    def by_scheduler(self) -> Mapping[str, tuple[Counter[StateAndReason], ReplicaCounts]]:
+        """The bindings by state, and their replicas, by the scheduler that is responsible; the one with most bindings first.
+
+        Of a good state, the reason is "".
+        """
         found = self._by_scheduler.copy()
         return dict(sorted(found.items(), key=lambda item: (-item[1][0].total(), item[0])))
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 
+from karmada_advisor.explain.codes import CODES
 from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_pyscheduler.metrics.families import Families
+from karmada_scheduler.core import condition
 
-BindingsByScheduler = Mapping[str, tuple[Mapping[StateName, int], ReplicaCounts]]
+BindingsByScheduler = Mapping[str, tuple[Mapping[tuple[StateName, str], int], ReplicaCounts]]
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4"
 """Of ``WebMetrics.text``."""
@@ -21,6 +22,12 @@ _SIGN_INS: Final = {303: "success", 401: "failure", 429: "limited", 503: "error"
 """Results of an attempt to sign in by the status of its answer. Others, such as those of foreign sites, are no attempts."""
 _SCHEDULERS: Final = 20
 """Schedulers with samples of their own, because anybody who writes a policy names one."""
+_CAUSES: Final = CODES | {
+    *(condition.NO_CLUSTER_FIT, condition.UNSCHEDULABLE, condition.SCHEDULER_ERROR, condition.QUOTA_EXCEEDED),
+    *("SchedulingSuspended", "Unreadable", "TaintUntolerated", "ApplicationFailure", "GracefulEviction"),
+    "",
+}
+"""Causes with samples of their own, because anybody who writes a condition names one."""
 _ENDS: Final = ("time", "memory", "abandoned")
 _SESSIONS: Final = ("expired", "unreadable", "token_refused")
 
@@ -67,9 +74,10 @@ class WebMetrics:
         )
         self._bindings: Final = families.gauge(
             "web_bindings",
-            "Bindings by their state and the scheduler that is responsible",
+            "Bindings by their state, its stored cause, and the scheduler that is responsible",
             "scheduler",
             "state",
+            "cause",
         )
         self._replicas: Final = families.gauge(
             "web_replicas",
@@ -113,14 +121,15 @@ class WebMetrics:
 
         Args:
             watch_ages: The seconds since each watch has said something, by kind.
-            bindings: The bindings by state, and their replicas, by scheduler; those after the first are one.
+            bindings: The bindings by state and reason, and their replicas, by scheduler; those after the first are one.
         """
         self._bindings.clear()
         self._replicas.clear()
         for number, (name, (states, replicas)) in enumerate(bindings.items()):
             scheduler = name if number < _SCHEDULERS else "others"
-            for state, count in (+Counter(states)).items():
-                self._bindings.labels(scheduler, state.value).inc(count)
+            for (state, reason), count in states.items():
+                cause = reason if reason in _CAUSES else "other"
+                self._bindings.labels(scheduler, state.value, cause).inc(count)
             for field in ("wanted", "placed", "running", "unknown"):
                 self._replicas.labels(scheduler, field).inc(getattr(replicas, field))
         for kind, age in watch_ages.items():

@@ -64,7 +64,7 @@ def _shown(index: BindingIndex) -> dict[str, object]:
         "namespaces": {each: list(index.of_namespace(each)) for each in ("", *index.namespaces)},
         "counts": {each: +index.counts(each) for each in ("", *index.namespaces)},
         "replicas": {each: index.replicas(each) for each in ("", *index.namespaces)},
-        "schedulers": {name: (+states, found) for name, (states, found) in index.by_scheduler.items()},
+        "schedulers": dict(index.by_scheduler),
         "stamps": {each: index.stamp(each) for each in ("", *index.namespaces)},
         "clusters": {each: (list(index.on(each)), index.replicas_on(each)) for each in ("m1", "m2", "m3")},
         "groups": {key: list(rows) for key, rows in index.groups.items()},

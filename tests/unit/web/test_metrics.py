@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import re
-from collections import Counter
 from pathlib import Path
 
 from cryptography.fernet import Fernet
@@ -170,9 +169,9 @@ def test_the_age_of_each_watch_is_exposed() -> None:
 
 def test_bindings_and_replicas_are_exposed_by_the_scheduler_that_is_responsible() -> None:
     metrics = WebMetrics()
-    placed = Counter({StateName.PLACED: 3, StateName.STUCK: 1})
+    placed = {(StateName.PLACED, ""): 3, (StateName.STUCK, "Unschedulable"): 1}
     metrics.text({}, {"default-scheduler": (placed, ReplicaCounts(9, 8, 5, 1))})
-    many = {f"s{number}": (Counter({StateName.PLACED: 1}), ReplicaCounts(2, 2, 2)) for number in range(25)}
+    many = {f"s{number}": ({(StateName.PLACED, ""): 1}, ReplicaCounts(2, 2, 2)) for number in range(25)}
 
     def exposed(name: str, bindings: BindingsByScheduler) -> dict[str, float]:
         lines = metrics.text({}, bindings).decode().splitlines()
@@ -180,14 +179,19 @@ def test_bindings_and_replicas_are_exposed_by_the_scheduler_that_is_responsible(
         return {"/".join(re.findall(r'="([^"]*)"', each[1])): float(each[2]) for each in found if each}
 
     one = {"default-scheduler": (placed, ReplicaCounts(9, 8, 5, 1))}
-    assert exposed("bindings", one) == {"default-scheduler/placed": 3, "default-scheduler/stuck": 1}
+    assert exposed("bindings", one) == {
+        "/default-scheduler/placed": 3,
+        "Unschedulable/default-scheduler/stuck": 1,
+    }
     assert exposed("replicas", one) == {
         "default-scheduler/wanted": 9,
         "default-scheduler/placed": 8,
         "default-scheduler/running": 5,
         "default-scheduler/unknown": 1,
     }
-    assert exposed("bindings", many) == {f"s{number}/placed": 1 for number in range(20)} | {
-        "others/placed": 5
+    assert exposed("bindings", many) == {f"/s{number}/placed": 1 for number in range(20)} | {
+        "/others/placed": 5
     }
+    odd = {(StateName.NOT_PLACED, f"Reason{number}"): 1 for number in range(9)}
+    assert exposed("bindings", {"s": (odd, ReplicaCounts())}) == {"other/s/not placed": 9}
     assert exposed("replicas", {}) == {}
