@@ -570,7 +570,7 @@ def test_the_alerts_use_metrics_that_exist() -> None:
         "up"
     }
     expressions = [alert["expr"] for alert in _alerts()]
-    assert len(expressions) == 18
+    assert len(expressions) == 21
     assert len(_alerts(EVERYTHING)) == 16, "none of a page that is not there"
     for expression in expressions:
         for name in re.findall(r"([a-z0-9_]+)\{", expression):
@@ -589,6 +589,14 @@ def test_the_runbook_of_each_alert_is_a_section_of_the_operators_page() -> None:
     links = [alert["annotations"]["runbook_url"] for alert in _alerts()]
     assert links == [f"docs/operations.md#{section}" for section in sections]
     assert len(set(links)) == len(links)
+
+
+def test_of_a_page_without_a_scheduler_the_alerts_are_those_about_all_schedulers() -> None:
+    alone, all_ = _alerts({**TEAM_PAGE, "replicas": 0}), _alerts()
+    assert [each["alert"] for each in alone] == [each["alert"] for each in all_[16:]]
+    expressions = [each["expr"] for each in (*alone, *all_) if each["alert"] == "PySchedulerOthersUnplaced"]
+    assert ["scheduler!=" in each for each in expressions] == [False, True]
+    assert len(_alerts({**EVERYTHING, "replicas": 0})) == 16
 
 
 def test_runbooks_can_be_read_elsewhere() -> None:

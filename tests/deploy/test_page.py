@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,16 @@ import pytest
 import yaml
 
 from karmada_advisor.cli.flags import web
+from karmada_advisor.web.metrics import WebMetrics
 from karmada_pyscheduler.metrics.metrics import Metrics
-from tests.deploy.chart import CHART, PAGE, Object, objects, one, pod_of
+from tests.deploy.chart import CHART, PAGE, TEAM_PAGE, Object, objects, one, pod_of
 
 _NAME = re.compile(r"\b([a-z][a-z0-9_]+)\{")
-_DASHBOARD: dict[str, Any] = json.loads((CHART / "files" / "dashboard.json").read_text())
+_DASHBOARDS: dict[str, dict[str, Any]] = {
+    name: json.loads((CHART / "files" / name).read_text())
+    for name in ("dashboard.json", "web-dashboard.json")
+}
+of_each = pytest.mark.parametrize("dashboard", _DASHBOARDS.values(), ids=_DASHBOARDS)
 
 
 @cache
@@ -27,10 +33,12 @@ def _rendered() -> list[Object]:
 
 
 def _metrics() -> set[str]:
-    """Return the names of all series that the scheduler serves."""
-    metrics = Metrics()
+    """Return the names of all series that the scheduler and the page serve."""
+    metrics, of_page = Metrics(), WebMetrics()
     metrics.workqueues.of("scheduler-queue")
-    families = {family.name: family.type for family in metrics.registry.collect()}
+    of_page.expose_certificate(lambda: 0.0)
+    collected = (*metrics.registry.collect(), *of_page.registry.collect())
+    families = {family.name: family.type for family in collected}
     suffixes = {"counter": ("_total",), "histogram": ("_bucket", "_count", "_sum")}
     return {f"{name}{suffix}" for name, kind in families.items() for suffix in suffixes.get(kind, ("",))} | {
         "process_cpu_seconds_total",
@@ -76,29 +84,32 @@ def test_the_scheduler_s_selectors_do_not_select_the_page() -> None:
     assert len(found) == 3
 
 
-def test_the_dashboard_is_a_config_map_for_the_sidecar() -> None:
+def test_the_dashboards_are_a_config_map_for_the_sidecar_and_that_of_the_page_comes_with_it() -> None:
     found = one(_rendered(), "ConfigMap", "-dashboard")
     assert found["metadata"]["namespace"] == "monitoring"
     assert found["metadata"]["labels"].items() >= {"grafana_dashboard": "1", "team": "platform"}.items()
-    assert json.loads(found["data"]["karmada-pyscheduler.json"]) == _DASHBOARD
+    assert [json.loads(text) for text in found["data"].values()] == [*_DASHBOARDS.values()]
+    without = objects({**PAGE, "web": {"enabled": False}})
+    assert one(without, "ConfigMap", "-dashboard")["data"].keys() == {"karmada-pyscheduler.json"}
 
 
-def _expressions() -> list[str]:
-    return [target["expr"] for panel in _DASHBOARD["panels"] for target in panel.get("targets", ())]
+def _expressions(dashboard: dict[str, Any]) -> list[str]:
+    return [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", ())]
 
 
-def test_the_dashboard_uses_metrics_and_labels_that_exist() -> None:
+@of_each
+def test_the_dashboard_uses_metrics_and_labels_that_exist(dashboard: dict[str, Any]) -> None:
     served = _metrics()
-    names = {name for expression in _expressions() for name in _NAME.findall(expression)}
-    assert len(names) > 20
+    names = {name for expression in _expressions(dashboard) for name in _NAME.findall(expression)}
+    assert len(names) > 5
     assert names <= served, names - served
-    for variable in _DASHBOARD["templating"]["list"]:
+    for variable in dashboard["templating"]["list"]:
         for name in re.findall(r"label_values\((\w+)", str(variable["query"])):
             assert name in served
 
 
 def test_the_dashboard_covers_what_operators_ask_for() -> None:
-    text = " ".join(_expressions())
+    text = " ".join(chain.from_iterable(map(_expressions, _DASHBOARDS.values())))
     for name in (
         "queue_wait_seconds",
         "e2e_scheduling_duration_seconds",
@@ -107,12 +118,17 @@ def test_the_dashboard_covers_what_operators_ask_for() -> None:
         "rest_client_requests_total",
         "estimator_estimating_request_total",
         "plugin_execution_duration_seconds",
+        "web_bindings",
+        "web_replicas",
+        "web_watch_age_seconds",
+        "web_certificate_expiry_seconds",
     ):
         assert name in text
 
 
-def test_panels_have_distinct_ids_and_do_not_overlap() -> None:
-    panels = _DASHBOARD["panels"]
+@of_each
+def test_panels_have_distinct_ids_and_do_not_overlap(dashboard: dict[str, Any]) -> None:
+    panels = dashboard["panels"]
     assert len({panel["id"] for panel in panels}) == len(panels)
     taken: set[tuple[int, int]] = set()
     for panel in panels:
@@ -127,13 +143,14 @@ def test_panels_have_distinct_ids_and_do_not_overlap() -> None:
         taken |= cells
 
 
-def test_the_dashboard_is_one_that_grafana_s_schema_knows() -> None:
+@of_each
+def test_the_dashboard_is_one_that_grafana_s_schema_knows(dashboard: dict[str, Any]) -> None:
     """Fields that the types of Grafana's foundation SDK do not have are lost on the way through them."""
     from grafana_foundation_sdk.cog.encoder import JSONEncoder
     from grafana_foundation_sdk.models.dashboard import Dashboard
 
-    known = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(_DASHBOARD)))
-    assert _lost(_DASHBOARD, known, "dashboard") == []
+    known = json.loads(JSONEncoder(sort_keys=True).encode(Dashboard.from_json(dashboard)))
+    assert _lost(dashboard, known, "dashboard") == []
 
 
 def _lost(given: Any, known: Any, path: str) -> list[str]:
@@ -164,22 +181,137 @@ def _check(folder: Path, rules: list[Object]) -> subprocess.CompletedProcess[str
     )
 
 
+@cache
+def _team_page() -> list[Object]:
+    return objects(TEAM_PAGE)
+
+
+def _alerts() -> list[Object]:
+    [group] = one(_team_page(), "PrometheusRule")["spec"]["groups"]
+    rules: list[Object] = group["rules"]
+    return rules
+
+
 def test_prometheus_accepts_the_alerts(tmp_path: Path) -> None:
-    rules = [
-        rule for group in one(_rendered(), "PrometheusRule")["spec"]["groups"] for rule in group["rules"]
-    ]
+    rules = _alerts()
     answer = _check(tmp_path, rules)
     assert answer.returncode == 0, answer.stderr
     assert f"SUCCESS: {len(rules)} rules found" in answer.stdout
 
 
-def test_prometheus_accepts_the_expressions_of_the_dashboard(tmp_path: Path) -> None:
+@of_each
+def test_prometheus_accepts_the_expressions_of_the_dashboard(
+    dashboard: dict[str, Any], tmp_path: Path
+) -> None:
     rules = [
         {"record": f"panel:{index}", "expr": expression.replace("$__rate_interval", "5m")}
-        for index, expression in enumerate(_expressions())
+        for index, expression in enumerate(_expressions(dashboard))
     ]
     answer = _check(tmp_path, rules)
     assert answer.returncode == 0, answer.stderr
+
+
+BINDINGS = {"scheduler": "default-scheduler", "state": "not running"}
+WATCH = {"pod": "a", "kind": "Work"}
+FIRING = {
+    "the page is down": ("PySchedulerPageStale", "up", {}, "0x60", 6, {}),
+    "its watch is silent": ("PySchedulerPageStale", "web_watch_age_seconds", WATCH, "151x60", 6, WATCH),
+    "its certificate ends": (
+        "PySchedulerPageCertificate",
+        "web_certificate_expiry_seconds",
+        {},
+        "600000x70",
+        61,
+        {},
+    ),
+    "nobody decides": (
+        "PySchedulerNobodyDecides",
+        "web_bindings",
+        {"scheduler": "my-schedler", "state": "nobody decides", "cause": "SchedulerMissing"},
+        "1x60",
+        11,
+        {"scheduler": "my-schedler", "cause": "SchedulerMissing"},
+    ),
+    "decisions of another scheduler fail": (
+        "PySchedulerOthersUnplaced",
+        "web_bindings",
+        {"scheduler": "default-scheduler", "state": "stuck", "cause": "NoClusterFit"},
+        "2x60",
+        31,
+        {"scheduler": "default-scheduler", "cause": "NoClusterFit"},
+    ),
+    "bindings do not run": (
+        "PySchedulerNotRunning",
+        "web_bindings",
+        BINDINGS | {"cause": "Unhealthy"},
+        "3x60",
+        31,
+        {"scheduler": "default-scheduler", "cause": "Unhealthy"},
+    ),
+}
+"""By what happens: the alert, a series and its labels, its value of each minute, the minute at which it fires, and the labels of the alert."""
+UP = ("up", {"pod": "a"}, "1x60")
+QUIET = (
+    ("web_certificate_expiry_seconds", {}, "700000x70"),
+    ("web_watch_age_seconds", WATCH, "149x60"),
+    ("web_bindings", BINDINGS | {"cause": "RollingOut"}, "3x60"),
+    ("web_bindings", BINDINGS | {"state": "placed", "cause": ""}, "3x60"),
+    ("web_bindings", {"scheduler": "my-scheduler", "state": "stuck", "cause": "NoClusterFit"}, "2x60"),
+)
+"""Series with which no alert about the page or its bindings fires."""
+
+
+@pytest.mark.parametrize("what", FIRING)
+def test_an_alert_of_the_page_fires_after_its_time_and_not_before(what: str, tmp_path: Path) -> None:
+    alert, name, labels, values, minute, shown = FIRING[what]
+    series = [*([] if name == "up" else [UP]), (name, labels, values)]
+    wanted = [{"exp_labels": {**shown, "severity": _rule(alert)["labels"]["severity"]}}]
+    assert _tested(tmp_path, alert, series, [(minute - 2, []), (minute, wanted)]) == ""
+
+
+def test_no_alert_of_the_page_fires_of_a_roll_out_a_fresh_watch_or_what_this_scheduler_s_own_alerts_are_about(
+    tmp_path: Path,
+) -> None:
+    alerts = {alert for alert, *_ in FIRING.values()}
+    assert alerts == {each["alert"] for each in _alerts()[16:]}
+    for alert in sorted(alerts):
+        assert _tested(tmp_path, alert, [UP, *QUIET], [(59, [])]) == ""
+    assert _tested(tmp_path, "PySchedulerPageStale", [UP], [(59, [{"exp_labels": {}}])])
+
+
+def _rule(alert: str) -> Object:
+    [found] = [each for each in _alerts() if each["alert"] == alert]
+    return found
+
+
+def _tested(
+    folder: Path,
+    alert: str,
+    series: list[tuple[str, dict[str, str], str]],
+    cases: list[tuple[int, list[Object]]],
+) -> str:
+    """Return what Prometheus finds wrong with the alerts that fire at some minutes; "" for nothing."""
+    rule = {name: value for name, value in _rule(alert).items() if name != "annotations"}
+    job = {"namespace": "karmada-system", "service": "my-scheduler-web-metrics"}
+
+    def line(name: str, labels: dict[str, str]) -> str:
+        written = ",".join(f'{key}="{value}"' for key, value in {**job, **labels}.items())
+        return f"{'' if name == 'up' else 'karmada_scheduler_'}{name}{{{written}}}"
+
+    test = {
+        "interval": "1m",
+        "input_series": [{"series": line(*each[:2]), "values": each[2]} for each in series],
+        "alert_rule_test": [
+            {"eval_time": f"{minute}m", "alertname": alert, "exp_alerts": expected}
+            for minute, expected in cases
+        ],
+    }
+    rules, tests = folder / "rules.yaml", folder / "test.yaml"
+    rules.write_text(yaml.safe_dump({"groups": [{"name": "rules", "rules": [rule]}]}))
+    tests.write_text(yaml.safe_dump({"rule_files": [str(rules)], "tests": [test]}))
+    command = [_promtool(), "test", "rules", str(tests)]
+    answer = subprocess.run(command, capture_output=True, text=True, check=False)
+    return "" if answer.returncode == 0 else answer.stdout + answer.stderr
 
 
 def test_prometheus_s_checker_refuses_a_wrong_expression(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_what_the_reader_may_not_list_is_named_with_the_commands_that_grant_it(
     assert [each["resource"] for each in asked if "namespace" in each] == ["leases"]
 
 
-def test_a_reader_with_all_rights_is_told_nothing_and_one_without_a_name_gets_a_placeholder(
+def test_of_a_reader_with_all_rights_nothing_is_refused_and_one_without_a_name_gets_a_placeholder(
     plane: ControlPlane, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reviewed(monkeypatch, ())
