@@ -38,7 +38,7 @@ from karmada_advisor.views.state import headline
 from karmada_advisor.views.text import Style
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
-from karmada_scheduler.structs import asdict, replace
+from karmada_scheduler.structs import replace
 
 _MARKDOWN_ROWS: Final = 20
 _HTML_ROWS: Final = 50
@@ -71,7 +71,7 @@ def explanation_of(
 
         view = read_process(address_of(process), objects.find().key)
     if arguments.capture and is_last:
-        _capture(arguments.capture, objects, rules, view, now)
+        write_capture(arguments.capture, objects, rules, view, now)
     if unclaimed is not None:
         return unclaimed, objects.problems
     with explaining(objects, rules, plane) as using, no_collection():
@@ -99,22 +99,13 @@ def _read(source: FleetSource, name: str, rules: Rules) -> Fleet:
     return objects
 
 
-def _capture(path: str, fleet: Fleet, rules: Rules, view: ProcessView | None, now: datetime) -> None:
-    """Write what the answer is made of into a file.
+def write_capture(path: str, fleet: Fleet, rules: Rules, view: ProcessView | None, now: datetime) -> None:
+    """Write what the answer is made of into a file, and print how much that is.
 
     Raises:
         NoAnswerError: It cannot be written.
     """
-    asked = rules.asked
-    fields = {
-        "at": now.isoformat(),
-        "asked": {"name": fleet.asked.name, "namespace": fleet.asked.namespace} if fleet.asked else {},
-        "rules": capture.fields_of_rules(rules),
-        "process": None if view is None else asdict(view),
-        "processConfiguration": None if asked is None else {"url": asked.url, "state": asked.state},
-        **capture.fields_of_fleet(fleet),
-    }
-    capture.write(path, fields)
+    capture.write(path, fleet, rules, view, now)
     print_error(
         f"wrote {counted(len(fleet.clusters), 'cluster')} and {counted(len(fleet.bindings), 'binding')} to "
         f"{path}"
@@ -167,7 +158,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     name = _name(arguments.name)
     is_overview = _is_overview(arguments, name)
     with capture.replayed(source_of(arguments), rules_of(arguments, own), name) as asked:
-        if is_overview:
+        if is_overview or (arguments.replay and not asked.name):
             from karmada_advisor.cli.overview_question import overview  # one binding is faster without it
 
             return overview(arguments, asked)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
+from karmada_advisor.cli.explain import write_capture
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.explain import policy_of
@@ -31,6 +32,7 @@ from karmada_advisor.fleet.fleet import Fleet, parsed
 from karmada_advisor.fleet.label_selectors import selector_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.model import ReplicaCounts
@@ -60,11 +62,15 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     Raises:
         NoAnswerError: Nothing can be read, or a name is unknown.
     """
-    if arguments.watch is not None or arguments.capture or arguments.output in {"markdown", "html"}:
-        raise NoAnswerError("--watch, --capture, -o markdown and -o html are about one binding")
+    if arguments.watch is not None or arguments.output in {"markdown", "html"}:
+        raise NoAnswerError("--watch, -o markdown and -o html are about one binding")
+    if arguments.capture and not arguments.all_namespaces:
+        raise NoAnswerError("--capture is about one binding, or with -A about all")
     source, rules = asked.source, rules_by(asked.rules, process_of(arguments))
     selects = selector_of(arguments.selector)
     objects = read_fleet(source, all_bindings=True)
+    if arguments.capture:
+        _capture(arguments.capture, source, objects, rules)
     chosen, templates, scope = _chosen(arguments, source, objects)
     is_narrow = bool(arguments.on or arguments.policy or arguments.selector)
     was_read = objects.is_live or objects.workloads is not None
@@ -118,6 +124,30 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         exit_status(is_good=found.is_good, problems=objects.problems),
         others={"name": lambda _: names},
     )
+
+
+def _capture(path: str, source: FleetSource, objects: Fleet, rules: Rules) -> None:
+    """Read what the other commands need as well, and write all of it into a file.
+
+    Raises:
+        NoAnswerError: It cannot be written, or the control plane does not answer any more.
+    """
+    whole = objects
+    if objects.is_live:
+        from karmada_advisor.fleet import live
+        from karmada_pyscheduler.client.karmada import FEDERATED_RESOURCE_QUOTAS
+
+        for name, resource in (
+            ("quotas", FEDERATED_RESOURCE_QUOTAS),
+            ("taint_policies", live.TAINT_POLICIES),
+        ):
+            found, problems = live.read_all(source.plane, resource)
+            setattr(objects, name, found)
+            objects.warnings += problems
+        templates = _templates(source, objects)
+        is_known = _TEMPLATES not in objects.coverage.refused
+        whole = replace(objects, workloads=[*templates] if is_known else None)
+    write_capture(path, whole, rules, None, objects.at or datetime.now(UTC))
 
 
 def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:

@@ -7,26 +7,26 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload
-from karmada_advisor.fleet.fleet import Fleet, parsed
+from karmada_advisor.fleet.fleet import Coverage, Fleet, parsed
 from karmada_advisor.fleet.process_answers import ProcessView, captured_view
 from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
-from karmada_advisor.state.model import API_VERSION
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.model import API_VERSION, SchedulerShown, SchedulerStatus
+from karmada_advisor.state.stored import mapping, mappings, text_of, texts
 from karmada_scheduler import json_body
 from karmada_scheduler.api.manifest import (
     ManifestError,
     parse_time,
     read_mappings,
     read_optional_mapping,
-    read_required_text,
     read_text,
     read_texts,
 )
@@ -34,7 +34,7 @@ from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import asdict, replace
 
 KIND: Final = "Capture"
 
@@ -87,10 +87,14 @@ def fields_of_fleet(fleet: Fleet) -> Fields:
         "clusters": [reduced(fleet.manifests[cluster.name]) for cluster in fleet.clusters],
         "bindings": [reduced(fleet.manifests[binding.key]) for binding in fleet.bindings],
         "policies": all_reduced(fleet.policies),
+        "taintPolicies": all_reduced(fleet.taint_policies),
         "quotas": all_reduced(fleet.quotas),
         "priorityClasses": fleet.priority_classes,
         "leases": all_reduced(fleet.leases),
         "noLeases": fleet.no_leases,
+        "seen": [{"name": each.name, "source": each.source, "since": each.since} for each in fleet.seen],
+        "whole": sorted(fleet.coverage.whole),
+        "refused": fleet.coverage.refused,
         "events": all_reduced(fleet.events),
         "templateReplicas": fleet.template_replicas,
         "workloads": None if fleet.workloads is None else [metadata_of(each) for each in fleet.workloads],
@@ -112,10 +116,13 @@ def fleet_of_capture(path: str) -> Fleet:
         f"a capture of {at.strftime('%Y-%m-%dT%H:%M:%SZ')}",
         at=at,
         policies=fields.get("policies"),
+        taint_policies=fields.get("taintPolicies"),
         quotas=fields.get("quotas"),
         priority_classes=fields["priorityClasses"],
         leases=fields.get("leases"),
         no_leases=str(fields.get("noLeases") or ""),
+        seen=[_seen(each) for each in mappings(fields.get("seen"))],
+        coverage=Coverage(set(texts(fields.get("whole"))), dict(mapping(fields.get("refused")))),
         events=mappings(fields.get("events")),
         template_replicas=fields.get("templateReplicas") or {},
     )
@@ -124,6 +131,11 @@ def fleet_of_capture(path: str) -> Fleet:
     if (workloads := fields.get("workloads")) is not None:
         fleet.workloads = [workload for workload, _ in parsed(workloads, as_workload, fleet.problems)]
     return fleet
+
+
+def _seen(fields: Manifest) -> SchedulerShown:
+    name, source, since = (text_of(fields, each) for each in ("name", "source", "since"))
+    return SchedulerShown(name, SchedulerStatus.SEEN if since else SchedulerStatus.NOT_KNOWN, source, since)
 
 
 def reduced(manifest: Manifest) -> Manifest:
@@ -153,12 +165,28 @@ def metadata_of(workload: Workload) -> Manifest:
     return {"apiVersion": workload.api_version, "kind": workload.kind, "metadata": whole}
 
 
-def write(path: str, fields: Manifest) -> None:
+def write(path: str, fleet: Fleet, rules: Rules, view: ProcessView | None, at: datetime) -> None:
     """Write a capture, readable by its owner only; with gzip if the name ends with ``.gz``.
+
+    Args:
+        path: The file.
+        fleet: What was read.
+        rules: By which decisions are made.
+        view: What a process said; None if none was asked.
+        at: When it was read.
 
     Raises:
         NoAnswerError: It cannot be written.
     """
+    asked = rules.asked
+    fields = {
+        "at": at.isoformat(),
+        "asked": {"name": fleet.asked.name, "namespace": fleet.asked.namespace} if fleet.asked else {},
+        "rules": fields_of_rules(rules),
+        "process": None if view is None else asdict(view),
+        "processConfiguration": None if asked is None else {"url": asked.url, "state": asked.state},
+        **fields_of_fleet(fleet),
+    }
     content = json.dumps({"apiVersion": API_VERSION, "kind": KIND, **fields}, indent=1).encode()
     if path.endswith(".gz"):
         content = gzip.compress(content)
@@ -206,9 +234,9 @@ def _checked(found: Manifest) -> Fields:
         raise ManifestError("rules.decisions_of", text)
     texts = ("scheduler_name", "enable_empty_workload_propagation", "decisions_of", "config")
     lists = ("plugins", "feature_gates", "scheduler_names")
-    objects = ("clusters", "bindings", "policies", "workloads")
+    objects = ("clusters", "bindings", "policies", "taintPolicies", "workloads")
     classes = None if found.get("priorityClasses") is None else read_texts(found, "priorityClasses", "")
-    named, namespace = read_required_text(asked, "name", "asked"), read_text(asked, "namespace", "asked")
+    named, namespace = read_text(asked, "name", "asked"), read_text(asked, "namespace", "asked")
     return {
         "asked": {"name": named, "namespace": namespace},
         "rules": {
@@ -224,7 +252,8 @@ def _checked(found: Manifest) -> Fields:
 def replayed(source: FleetSource, rules: Rules, name: str) -> Iterator[Replayed]:
     """Provide a question with the rules of the capture of ``source``, and what a process said; as it is without one.
 
-    Rules that are named win, so that others can be tried. Without a name, the captured question is asked.
+    Rules that are named win, so that others can be tried. Without a name, the captured question is asked; that of a capture of
+    all bindings has none.
 
     Raises:
         NoAnswerError: The file is no capture.

@@ -61,6 +61,7 @@ class Fleet(Struct):
         policies: None if they were not read.
         quotas: FederatedResourceQuotas, of a control plane those of the namespace of the wanted binding; None if they were
             not read.
+        taint_policies: ClusterTaintPolicies of a capture; None if they were not read.
         workloads: None if none were given; of a control plane, the wanted one if it has no binding.
         template_replicas: ``spec.replicas`` of the templates of apps/v1 that files have, by ``KIND/NAMESPACE/NAME``.
         problems: What could not be read, one line each.
@@ -84,6 +85,7 @@ class Fleet(Struct):
     manifests: MutableMapping[str | BindingKey, Manifest] = field(default_factory=dict)
     policies: list[Manifest] | None = None
     quotas: list[Manifest] | None = None
+    taint_policies: list[Manifest] | None = None
     priority_classes: Sequence[str] | None = None
     workloads: list[Workload] | None = None
     template_replicas: dict[str, int] = field(default_factory=dict)

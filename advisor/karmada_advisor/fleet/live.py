@@ -20,7 +20,7 @@ from karmada_scheduler.structs import Struct, field
 INTERPRETER_CUSTOMIZATIONS: Final = Resource(
     "config.karmada.io", "v1alpha1", "resourceinterpretercustomizations", "ResourceInterpreterCustomization"
 )
-_TAINT_POLICIES: Final = Resource(
+TAINT_POLICIES: Final = Resource(
     "policy.karmada.io", "v1alpha1", "clustertaintpolicies", "ClusterTaintPolicy"
 )
 MOST_WHOLE: Final = 50
@@ -186,7 +186,7 @@ def read_taint_policies(plane: ControlPlane) -> list[Manifest]:
     Raises:
         LiveError: They cannot be read.
     """
-    return read(plane, lambda reading: reading.all_of(_TAINT_POLICIES))
+    return read(plane, lambda reading: reading.all_of(TAINT_POLICIES))
 
 
 def read_bindings_version(plane: ControlPlane) -> str:

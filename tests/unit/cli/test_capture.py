@@ -5,17 +5,24 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from karmada_advisor.fleet import live, process_http
+from karmada_advisor.fleet import capture, live, process_http
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.named_binding import NamedBinding
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
+from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_scheduler import command
+from tests.commands import run
+from tests.fake_apiserver import FakeApiServer, binding, cluster, policy
+from tests.fake_apiserver import status as refused
+from tests.fake_apiserver.process import write_kubeconfig
 from tests.unit.cli.stored_objects import StoredObjects
 from tests.unit.explain.fleet import billing, checkout, fleet
 
@@ -275,3 +282,74 @@ def test_why_not_searches_in_a_capture(
     assert (status, with_taints) == (1, 0)  # the decision that is due places it, so no change is needed
     assert '"nextHolds": true' in first
     assert '"nextHolds": false' in second
+
+
+def test_a_capture_of_all_bindings_answers_every_command_again_and_has_no_copies_of_manifests(
+    tmp_path: Path,
+) -> None:
+    applied = {"kubectl.kubernetes.io/last-applied-configuration": "c2VjcmV0"}
+    managers = [{"manager": "kubectl", "operation": "Update", "time": "2026-11-22T10:00:00Z"}]
+    file = str(tmp_path / "plane.json.gz")
+    with FakeApiServer() as server:
+        secret = {"apiVersion": "v1", "kind": "Secret", "namespace": "default", "name": "token"}
+        for made in (cluster("m1"), cluster("m2"), policy("p"), binding("web", replicas=2), binding("token")):
+            made["metadata"] |= {"annotations": applied, "managedFields": managers}
+            if made["metadata"]["name"] == "token":
+                made["spec"] |= {"resource": secret, "replicas": 0}
+            server.put(made)
+        at = f"--kubeconfig={write_kubeconfig(server, tmp_path / 'config')}"
+        live = run("explain", "-A", at, "--capture", file, "-o", "json")
+        status = run("status", at, "-o", "json").fields
+        paths = {request.path for request in server.requests}
+    written = gzip.decompress(Path(file).read_bytes()).decode()
+
+    assert live.err == f"wrote 2 clusters and 2 bindings to {file}\n"
+    assert not [each for each in paths if "secrets" in each or "configmaps" in each]
+    assert not [text for text in ("c2VjcmV0", "last-applied", '"manager"') if text in written]
+    again = run("explain", "-A", "--replay", file, "-o", "json")
+    assert (again.status, again.fields["groups"]) == (live.status, live.fields["groups"])
+    assert run("explain", "--replay", file, "-o", "json").fields["groups"] == live.fields["groups"]
+    assert run("status", "--replay", file, "-o", "json").fields["schedulers"] == status["schedulers"]
+    for command_ in (
+        ("explain", "rb/web"),
+        ("why-not", "rb/web", "m2"),
+        ("plan", "--without=m1", "--fail-on=none"),
+        ("survive", "--fail-on=none"),
+        ("rebalance", "--max-moves=10"),
+    ):
+        assert run(*command_, "--replay", file).status in {0, 1}, command_
+
+
+def test_a_capture_of_all_bindings_says_which_kinds_were_not_read(tmp_path: Path) -> None:
+    file = str(tmp_path / "plane.json")
+    with FakeApiServer() as server:
+        server.put(cluster("m1"))
+        server.put(binding("web", replicas=2))
+        for path in ("leases", "propagationpolicies", "federatedresourcequotas", "clustertaintpolicies"):
+            server.fault(method="GET", path=f"/{path}$", answer=refused(403, "Forbidden", f"no {path}"))
+        at = f"--kubeconfig={write_kubeconfig(server, tmp_path / 'config')}"
+        run("explain", "-A", at, "--capture", file)
+
+    found = json.loads(Path(file).read_text())
+    assert [found[name] for name in ("leases", "policies", "quotas", "taintPolicies")] == [None] * 4
+    shown = run("status", "--replay", file, "-o", "json").fields
+    assert shown["notRead"] == {
+        "PropagationPolicy": "no propagationpolicies",
+        "Leases of schedulers": "no leases",
+    }
+    assert shown["schedulers"][0]["scheduler"]["status"] == "not known"
+
+
+def test_schedulers_that_have_left_something_are_seen_in_a_capture_too(
+    plane: StoredObjects, explain: Command, tmp_path: Path
+) -> None:
+    made, at = SchedulerShown, "2026-11-22T10:00:00Z"
+    known = Fleet("x", seen=[made("a", SchedulerStatus.SEEN, "an Event", at), made("b", source="forbidden")])
+    path = str(tmp_path / "capture.json")
+    capture.write(path, known, Rules(), None, datetime(2026, 11, 22, tzinfo=UTC))
+    assert capture.fleet_of_capture(path).seen == known.seen
+
+
+def test_a_capture_is_of_one_binding_or_of_all(explain: Command, tmp_path: Path) -> None:
+    status, _, err = explain("-n", "shop", "--capture", str(tmp_path / "x"))
+    assert (status, err) == (2, "Error: --capture is about one binding, or with -A about all\n")

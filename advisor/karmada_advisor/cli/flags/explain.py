@@ -37,7 +37,10 @@ def make_parser() -> argparse.ArgumentParser:
     shared.add_rules(parser)
     effect = "; its profiles, plugins, arguments and feature gates are used"
     shared.add_process(parser, "for its record and its queue", effect)
-    text = "also write all that the answer is made of into a file, for --replay and for bug reports"
+    text = (
+        "also write all that the answer is made of into a file, for --replay and for bug reports; with -A all that the commands "
+        "read"
+    )
     add("--capture FILE", text)
     parser.add_argument(
         "--no-remedies",

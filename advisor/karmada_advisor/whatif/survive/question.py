@@ -120,7 +120,7 @@ def taint_policies_of(
             raise NoAnswerError(f"--taint-policies: {found.problems[0]}")
         return found.objects, ""
     if not fleet.is_live:
-        return None, ""
+        return fleet.taint_policies, ""
     from karmada_advisor.fleet import live  # the client, which files do not need
 
     try:
