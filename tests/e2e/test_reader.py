@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from pathlib import Path
@@ -100,7 +101,8 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
     selector = {"labelSelector": {"matchLabels": {"a": "b"}}}
     policy.write_text(yaml.safe_dump(manifests.policy(namespace, "new", named("sim-a1"), selector=selector)))
     for words, status in (
-        (("explain", "-A"), 1),
+        (("explain", "-A", f"--capture={tmp_path / 'plane.json.gz'}"), 1),
+        (("status",), 1),
         (("explain", "-n", namespace), 1),
         (("explain", f"{namespace}/placed-deployment"), 0),
         (("explain", "deployment", "placed", "-n", namespace, f"--scheduler-manifest={manifest}"), 0),
@@ -122,9 +124,17 @@ def test_the_role_of_the_reader_suffices_and_nothing_is_written(
             assert f"{MANY + 4} bindings" in found.out
 
     asked = controlplane.requests(USER)
-    assert {each["verb"] for each in asked} == {"get", "list"}
+    reviews = [each for each in asked if "/selfsubject" in each["requestURI"]]
+    assert {each["verb"] for each in reviews} == {"create"}  # nothing is stored
+    assert {each["verb"] for each in asked if each not in reviews} == {"get", "list"}
+    assert not [
+        each["requestURI"] for each in asked if re.search("/(secrets|configmaps)", each["requestURI"])
+    ]
     refused = [each["requestURI"] for each in asked if (each.get("responseStatus") or {}).get("code") == 403]
     assert refused == []
+    captured = run("explain", "-A", f"--replay={tmp_path / 'plane.json.gz'}", "-o", "json")
+    assert captured.fields["total"] >= MANY + 4
+    assert captured.fields["knowsTemplates"]
 
 
 def test_a_binding_that_fits_now_and_that_nobody_decides_again_differs_from_one_that_does_not_fit(
