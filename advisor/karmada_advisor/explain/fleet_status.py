@@ -80,12 +80,15 @@ class FleetStatus(Struct, frozen=True):
     process: ProcessState | None = None
 
     @property
+    def has_all_bindings(self) -> bool:
+        """Whether all bindings were read; otherwise there may be more than are counted."""
+        return not set(KINDS) & self.not_read.keys()
+
+    @property
     def is_good(self) -> bool:
         """Whether all bindings were read, and each scheduler that one names is known to decide."""
         named = [use.scheduler.status for use in self.schedulers if use.bindings]
-        return not set(KINDS) & self.not_read.keys() and all(
-            each is SchedulerStatus.RUNNING for each in named
-        )
+        return self.has_all_bindings and all(each is SchedulerStatus.RUNNING for each in named)
 
 
 def uses_of(

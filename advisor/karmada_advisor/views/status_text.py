@@ -29,7 +29,12 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
     access = found.access
     served = f"; its bindings are those of Karmada {access.served}" if access and access.served else ""
     yield [f"{clusters}{not_ready}; as stored at {found.source}{served}"]
-    yield [Table(_HEADING, [_row(use) for use in found.schedulers], align="<<>>>>><", optional=(7,))]
+    more = "" if found.has_all_bindings else "+"
+    rows = [_row(use, more) for use in found.schedulers]
+    yield [
+        Table(_HEADING, rows, align="<<>>>>><", optional=(7,)),
+        *(["+: at least, because not all bindings were read"] if more and rows else []),
+    ]
     if found.schedulers:
         yield [Table(_SETUP, [_setup(use) for use in found.schedulers])]
     yield _process(found)
@@ -47,13 +52,14 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
         ]
 
 
-def _row(use: SchedulerUse) -> list[str]:
+def _row(use: SchedulerUse, more: str) -> list[str]:
     shown, replicas = use.scheduler, use.replicas
     preposition = "at" if shown.status is SchedulerStatus.SEEN else "since"
     status = shown.status.value + (f" {preposition} {shown.since}" if shown.since else "")
-    numbers = (replicas.wanted, replicas.placed, replicas.running, replicas.unknown)
+    named = sum(use.bindings.values())
+    numbers = (named, replicas.wanted, replicas.placed, replicas.running, replicas.unknown)
     states = ", ".join(f"{count:,} {state}" for state, count in use.bindings.items())
-    return [shown.name, status, f"{sum(use.bindings.values()):,}", *(f"{each:,}" for each in numbers), states]
+    return [shown.name, status, *(f"{number:,}{more}" for number in numbers), states]
 
 
 def _setup(use: SchedulerUse) -> list[str]:

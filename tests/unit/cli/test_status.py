@@ -104,6 +104,16 @@ def test_the_text_has_a_row_for_each_scheduler_and_what_was_not_read() -> None:
     assert "NOT REPORTED" in status_text(status(*uses), Style(width=60))
 
 
+def test_where_not_all_bindings_were_read_numbers_are_at_least_that_and_nothing_is_good() -> None:
+    use = SchedulerUse(scheduler("a", SchedulerStatus.RUNNING), {}, ReplicaCounts())
+    found = status(use, not_read={"ClusterResourceBinding": "forbidden"})
+
+    shown = status_text(found, Style(width=140)).splitlines()
+    assert shown[3].split() == ["a", "running", *5 * ["0+"]]
+    assert shown[4] == "+: at least, because not all bindings were read"
+    assert (found.is_good, status(use).is_good) == (False, True)
+
+
 def test_of_files_without_leases_it_is_not_known_who_decides(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
