@@ -76,7 +76,10 @@ def _read(arguments: argparse.Namespace) -> tuple[FleetStatus, list[str]]:
     if source.is_control_plane:
         from karmada_advisor.fleet.plane_access import read_access
 
-        access = read_access(source.plane)
+        try:
+            access = read_access(source.plane)
+        except NoAnswerError as error:
+            not_read["rights and certificates"] = str(error)
     schedulers = fleet.schedulers(running)
     if schedulers.problem:
         not_read.setdefault("Leases of schedulers", schedulers.problem)

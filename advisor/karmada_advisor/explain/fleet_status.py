@@ -17,7 +17,7 @@ from karmada_advisor.state.model import (
 )
 from karmada_advisor.state.schedulers import Schedulers, decides_by_default, version_on
 from karmada_scheduler.api.binding import KINDS
-from karmada_scheduler.structs import Struct, field, replace
+from karmada_scheduler.structs import Struct, field
 
 
 class SchedulerSetup(Struct, frozen=True):
@@ -121,9 +121,10 @@ def uses_of(
 
 
 def _setup_on_lease(name: str, schedulers: Schedulers) -> SchedulerSetup:
+    """Return what a Lease says about its holder; one without a version may have the annotations of a predecessor."""
     lease, said = schedulers.lease_of.get(name, {}), "its Lease"
-    version = version_on(lease)
-    found = SchedulerSetup(version, said) if version else SchedulerSetup()
+    if not (version := version_on(lease)):
+        return SchedulerSetup()
     if not decides_by_default(name, lease):
-        return found
-    return replace(found, rules="default plugins and gates", rules_source=said)
+        return SchedulerSetup(version, said)
+    return SchedulerSetup(version, said, "default plugins and gates", rules_source=said)

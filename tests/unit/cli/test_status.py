@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -13,7 +14,8 @@ import yaml
 
 from karmada_advisor.cli.status import waited
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerUse, uses_of
-from karmada_advisor.fleet import process_http
+from karmada_advisor.fleet import plane_access, process_http
+from karmada_advisor.fleet.errors import LiveError
 from karmada_advisor.fleet.plane_access import Expiry, PlaneAccess
 from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.state.model import (
@@ -144,7 +146,7 @@ def lease(name: str, holder: str, **annotations: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("holder", "version"), [("pod-b", "0.2.0"), ("pod-a", ""), ("", "")])
-def test_a_lease_tells_the_version_of_its_holder_and_not_that_of_a_predecessor(
+def test_a_lease_tells_version_and_rules_of_its_holder_and_not_those_of_a_predecessor(
     holder: str, version: str
 ) -> None:
     ours = lease(
@@ -160,7 +162,7 @@ def test_a_lease_tells_the_version_of_its_holder_and_not_that_of_a_predecessor(
         "own": version,
     }
     assert found["ours"].version_source == ("its Lease" if version else "")
-    assert found["ours"].rules == "default plugins and gates"
+    assert found["ours"].rules == ("default plugins and gates" if version else "")
     assert found["own"].rules == found["default-scheduler"].rules == ""
 
 
@@ -205,16 +207,16 @@ def test_a_process_tells_its_version_its_rules_its_queue_and_the_ages_of_its_wat
 
 
 def test_the_deployment_of_a_scheduler_tells_its_version_and_its_flags(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     image = "registry:5000/karmada/karmada-scheduler:v1.18.2@sha256:0"
     container = {"image": image, "command": ["karmada-scheduler", "--feature-gates=Failover=true"]}
     pods = {"template": {"spec": {"containers": [container]}}}
-    manifest = tmp_path / "scheduler.yaml"
-    manifest.write_text(yaml.safe_dump({"kind": "Deployment", "metadata": {"name": "a"}, "spec": pods}))
+    manifest = yaml.safe_dump({"kind": "Deployment", "metadata": {"name": "a"}, "spec": pods})
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(manifest.encode())))
     files = put(tmp_path, [placed_checkout()])
 
-    command.main(["status", *files, f"--scheduler-manifest={manifest}", "-o", "json"])
+    command.main(["status", *files, "--scheduler-manifest=-", "-o", "json"])
 
     [use] = json.loads(capsys.readouterr().out)["schedulers"]
     assert use["setup"] == {
@@ -263,6 +265,19 @@ def test_what_a_reader_may_not_list_is_named_and_not_counted(server: FakeApiServ
         {"nobody decides": 1},
         2,
     )
+
+
+def test_an_api_server_that_hangs_at_reviews_costs_the_rights_only(
+    server: FakeApiServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def hangs(_: object) -> None:
+        raise LiveError("it has not answered")
+
+    monkeypatch.setattr(plane_access, "read_access", hangs)
+    fields = of_plane(server, tmp_path, "-o", "json").fields
+
+    assert (fields["clusters"], fields["access"]) == (1, None)
+    assert fields["notRead"]["rights and certificates"] == "it has not answered"
 
 
 def test_without_karmada_s_apis_the_answer_is_how_they_are_installed(
