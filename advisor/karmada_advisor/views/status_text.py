@@ -71,7 +71,7 @@ def _setup(use: SchedulerUse) -> list[str]:
 
 def _process(status: FleetStatus) -> Section:
     if (found := status.process) is None:
-        return []
+        return ["Queue, records and ages of watches: not known (--from asks a running scheduler)"]
     leads = "leads" if found.is_leading else f"does not lead; {found.leader or 'no process'} does"
     queue = (
         ("due", found.due),

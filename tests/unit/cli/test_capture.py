@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,12 @@ import pytest
 import yaml
 
 from karmada_advisor.fleet import capture, live, process_http
-from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.fleet import Coverage, Fleet
 from karmada_advisor.fleet.named_binding import NamedBinding
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
+from karmada_advisor.whatif.survive.question import taint_policies_of
 from karmada_scheduler import command
 from tests.commands import run
 from tests.fake_apiserver import FakeApiServer, binding, cluster, policy
@@ -340,14 +341,22 @@ def test_a_capture_of_all_bindings_says_which_kinds_were_not_read(tmp_path: Path
     assert shown["schedulers"][0]["scheduler"]["status"] == "not known"
 
 
-def test_schedulers_that_have_left_something_are_seen_in_a_capture_too(
-    plane: StoredObjects, explain: Command, tmp_path: Path
-) -> None:
-    made, at = SchedulerShown, "2026-11-22T10:00:00Z"
-    known = Fleet("x", seen=[made("a", SchedulerStatus.SEEN, "an Event", at), made("b", source="forbidden")])
+def test_what_else_was_read_and_what_was_not_comes_back_from_a_capture(tmp_path: Path) -> None:
+    seen, at = SchedulerShown("a", SchedulerStatus.SEEN, "an Event", "2026-11-22T10:00:00Z"), "2026-11-22"
+    known = Fleet(
+        "x",
+        seen=[seen, SchedulerShown("b", source="forbidden")],
+        quotas=[{"kind": "FederatedResourceQuota", "metadata": {"name": "q"}}],
+        taint_policies=[{"kind": "ClusterTaintPolicy", "metadata": {"name": "t"}}],
+        coverage=Coverage({"Cluster"}, {"PropagationPolicy": "forbidden"}),
+    )
     path = str(tmp_path / "capture.json")
-    capture.write(path, known, Rules(), None, datetime(2026, 11, 22, tzinfo=UTC))
-    assert capture.fleet_of_capture(path).seen == known.seen
+    capture.write(path, known, Rules(), None, datetime.fromisoformat(f"{at}T00:00:00Z"))
+    found = capture.fleet_of_capture(path)
+
+    for name in ("seen", "quotas", "taint_policies", "coverage"):
+        assert getattr(found, name) == getattr(known, name), name
+    assert taint_policies_of((), ControlPlane(), found) == (known.taint_policies, "")
 
 
 def test_a_capture_is_of_one_binding_or_of_all(explain: Command, tmp_path: Path) -> None:

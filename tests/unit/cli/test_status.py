@@ -103,6 +103,7 @@ def test_the_text_has_a_row_for_each_scheduler_and_what_was_not_read() -> None:
     assert shown[3].endswith("1 stuck, 1,200 placed")
     assert shown[4].startswith("b          down since 2026-11-22T10:00:00Z")
     assert shown[-2:] == ["Not read:", "- Lease: forbidden"]
+    assert "Queue, records and ages of watches: not known (--from asks a running scheduler)" in shown
     assert "NOT REPORTED" in status_text(status(*uses), Style(width=60))
 
 
