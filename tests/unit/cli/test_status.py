@@ -31,6 +31,7 @@ from karmada_advisor.state.schedulers import Schedulers, schedulers_of
 from karmada_advisor.views.status_text import status_text
 from karmada_advisor.views.text import Style
 from karmada_scheduler import command
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.structs import replace
 from tests.commands import run
 from tests.document_schema import document_schema
@@ -259,13 +260,15 @@ def test_what_a_reader_may_not_list_is_named_and_not_counted(server: FakeApiServ
 
     server.heal()
     server.fault(method="LIST", path="/clusters$", answer=refused(503, "Unavailable", "no endpoints"))
+    held = {"holderIdentity": "x", "leaseDurationSeconds": 3600, "renewTime": format_time(datetime.now(UTC))}
+    named = {"namespace": "karmada-system", "name": "my-scheduler"}
+    server.put({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": named, "spec": held})
+    done = {"schedulerObservedGeneration": 2, "conditions": [{"type": "Scheduled", "status": "True"}]}
+    server.put(binding("web", replicas=2, clusters={"m1": 2}, status=done))
     ran = of_plane(server, tmp_path, "-o", "json")
     [use] = ran.fields["schedulers"]
-    assert (ran.fields["clusters"], use["bindings"], use["replicas"]["wanted"]) == (
-        None,
-        {"nobody decides": 1},
-        2,
-    )
+    assert (ran.fields["clusters"], use["bindings"]) == (None, {"placed": 1})  # and no cluster is missing
+    assert use["replicas"] == {"wanted": 2, "placed": 2, "running": 0, "unknown": 2}
 
 
 def test_an_api_server_that_hangs_at_reviews_costs_the_rights_only(
