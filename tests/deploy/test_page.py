@@ -9,7 +9,7 @@ import subprocess
 from functools import cache
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 import yaml
@@ -251,7 +251,7 @@ FIRING = {
 }
 """By what happens: the alert, a series and its labels, its value of each minute, the minute at which it fires, and the labels of the alert."""
 UP = ("up", {"pod": "a"}, "1x60")
-QUIET = (
+QUIET: Final[tuple[tuple[str, dict[str, str], str], ...]] = (
     ("web_certificate_expiry_seconds", {}, "700000x70"),
     ("web_watch_age_seconds", WATCH, "149x60"),
     ("web_bindings", BINDINGS | {"cause": "RollingOut"}, "3x60"),
