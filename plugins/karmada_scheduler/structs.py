@@ -5,10 +5,10 @@ Decision record 0059 says what they save, and which classes stay dataclasses.
 
 from __future__ import annotations
 
-from msgspec import Struct, field
+from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
 
-__all__ = ["IdentityStruct", "Struct", "asdict", "equal_without", "field", "replace"]
+__all__ = ["IdentityStruct", "Struct", "asdict", "equal_without", "field", "replace", "to_builtins"]
 
 
 class IdentityStruct(Struct, eq=False, dict=True, weakref=True):

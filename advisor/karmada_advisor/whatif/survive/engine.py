@@ -6,7 +6,6 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from functools import cached_property
 from typing import Final
 
 from karmada_advisor.whatif.plan.decide import PlanSide, Progress, grouped, no_progress
@@ -121,22 +120,10 @@ class Losses:
         made.run()
         return made
 
-    @cached_property
-    def _touching(self) -> Mapping[int, set[tuple[Loss, int]]]:
-        """The worlds and domains in which something happens to a binding, by its position."""
-        found: dict[int, set[tuple[Loss, int]]] = {}
-        for loss, tallies in self.tallies.items():
-            for number, tally in enumerate(tallies):
-                for pair in tally.pairs:
-                    found.setdefault(pair.position, set()).add((loss, number))
-        return found
-
     def _add_unchanged(self, before: Losses, loss: Loss, number: int) -> bool:
         """Add the bindings that are as before; return whether the loss is another one by those that are not."""
         tally, old = self.tallies[loss][number], before.tallies[loss][number]
-        if not tally.pairs and not any(
-            (loss, number) in before._touching.get(place, ()) for place in self._changed
-        ):
+        if not tally.pairs and not any(each.position in self._changed for each in old.pairs):
             self.tallies[loss][number] = old
             return False
         tally.pairs += [

@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.state.stored import mapping, mappings
+from karmada_advisor.state.stored import mappings, part
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.model import SurvivalReport
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import to_builtins
 
 PAIR_FLAGS: Final = ("dark", "interrupted", "missing")
 FLAGS: Final = (*PAIR_FLAGS, "overcommit", "spof", "none")
 WORDS: Final = (*FLAGS, *(each.value for each in LossClass))
 _COUNTED: Final = frozenset({LossClass.MOVES.value, LossClass.HOLDS.value, LossClass.UNTOUCHED.value})
-"""Classes of which a report lists no pairs, so that their numbers are compared."""
+"""Classes of which a report may list no pairs, so that their numbers are compared."""
 
 DomainKey = tuple[str, str]
 """Kind and name."""
 
-LossKey = tuple[str, str, str]
-"""Kind, namespace and name of a binding."""
+LossFigures = Mapping[str, Mapping[object, int]]
+"""By word, what has it: bindings with their numbers of what is missing, else 1; clusters;
+or "" with the number of bindings, of the classes whose pairs a report may leave out."""
+
+Figures = Mapping[DomainKey, LossFigures]
 
 
 class FailOn(NamedTuple):
@@ -38,80 +41,31 @@ class FailOn(NamedTuple):
         return f"{self.word}@{self.kind}" if self.kind else self.word
 
 
-class LossFigures(Struct):
-    """What is compared about the loss of one domain.
-
-    Attributes:
-        pairs: By word, the bindings that have it; of ``missing`` with the number, of others with 1.
-        counts: Bindings by class.
-        overcommitted: Clusters of which more is asked than they have free.
-    """
-
-    pairs: dict[str, dict[LossKey, int]] = field(default_factory=dict)
-    counts: Mapping[str, int] = field(default_factory=dict)
-    overcommitted: frozenset[str] = frozenset()
-
-    def add(self, binding: LossKey, effect: str, flags: Mapping[str, int]) -> None:
-        """Add a binding with its class and its flags."""
-        for word, count in ((effect, 1), *flags.items()):
-            if count:
-                self.pairs.setdefault(word, {})[binding] = count
-
-    def has(self, word: str, before: LossFigures | None) -> bool:
-        """Return whether the loss does something, or does more of it than before."""
-        if word == "none":
-            return False
-        if word == "overcommit":
-            return bool(self.overcommitted - (before.overcommitted if before is not None else frozenset()))
-        if word in _COUNTED:
-            return self.counts.get(word, 0) > (before.counts.get(word, 0) if before is not None else 0)
-        asked = "dark" if word == "spof" else word
-        known = before.pairs.get(asked, {}) if before is not None else {}
-        return any(count > known.get(binding, 0) for binding, count in self.pairs.get(asked, {}).items())
-
-
-Figures = Mapping[DomainKey, LossFigures]
-
-
-def figures_of(report: SurvivalReport) -> Figures:
-    """Return what is compared about a report."""
-    found = [
-        LossFigures({}, each.chosen.counts, frozenset(one.name for one in each.overcommitted))
-        for each in report.domains
-    ]
-    for binding in report.bindings:
-        key = (binding.kind, binding.namespace, binding.name)
-        for loss in binding.losses:
-            flags = {"dark": loss.dark, "interrupted": loss.interrupted, "missing": loss.missing}
-            for number in loss.domains:
-                found[number].add(key, loss.effect.value, flags)
-    return {(each.kind, each.name): figures for each, figures in zip(report.domains, found, strict=True)}
-
-
 def figures_in(document: Mapping[str, Any]) -> Figures:
-    """Return the same of an earlier report that was read; what it does not have is taken as nothing."""
+    """Return what is compared about a report, also an earlier one that was read; what it does not have is taken as nothing."""
     domains = list(mappings(document.get("domains")))
-    found = [
-        LossFigures(
-            {},
-            {
-                str(name): _count(count)
-                for name, count in mapping(mapping(each.get("chosen")).get("counts")).items()
-            },
-            frozenset(str(one.get("name")) for one in mappings(each.get("overcommitted"))),
-        )
-        for each in domains
-    ]
+    found = [_of_domain(each) for each in domains]
     for binding in mappings(document.get("bindings")):
-        key = (str(binding.get("kind")), str(binding.get("namespace")), str(binding.get("name")))
+        key = tuple(str(binding.get(name)) for name in ("kind", "namespace", "name"))
         for loss in mappings(binding.get("losses")):
-            flags = {word: _count(loss.get(word)) for word in PAIR_FLAGS}
+            effect, flags = str(loss.get("effect")), {word: _count(loss.get(word)) for word in PAIR_FLAGS}
+            counts = flags if effect in _COUNTED else {effect: 1, **flags}
             numbers = loss.get("domains")
-            for number in numbers if isinstance(numbers, list) else ():
+            for number in numbers if isinstance(numbers, list | tuple) else ():
                 if isinstance(number, int) and 0 <= number < len(found):
-                    found[number].add(key, str(loss.get("effect")), flags)
-    keys = ((str(each.get("kind")), str(each.get("name"))) for each in domains)
-    return dict(zip(keys, found, strict=True))
+                    for word, count in counts.items():
+                        found[number].setdefault(word, {})[key] = count
+    return {
+        (str(each.get("kind")), str(each.get("name"))): of for each, of in zip(domains, found, strict=True)
+    }
+
+
+def _of_domain(domain: Mapping[str, Any]) -> dict[str, dict[object, int]]:
+    counts, asked = part(domain, "chosen", "counts"), mappings(domain.get("overcommitted"))
+    return {
+        "overcommit": {each.get("name"): 1 for each in asked},
+        **{word: {"": _count(counts.get(word))} for word in _COUNTED},
+    }
 
 
 def _count(value: object) -> int:
@@ -120,24 +74,25 @@ def _count(value: object) -> int:
 
 def failing(
     report: SurvivalReport, asked: Sequence[FailOn], baseline: Figures | None = None
-) -> tuple[tuple[int, ...], Sequence[frozenset[str]]]:
-    """Return the indexes of the domains with something of ``--fail-on``, and what each of all domains has of it.
+) -> tuple[int, ...]:
+    """Return the indexes of the domains with something of ``--fail-on``.
 
     Args:
         report: The report.
         asked: What is asked for.
         baseline: Of an earlier report; None without one.
     """
-    found = [
-        frozenset(_words(key, figures, asked, None if baseline is None else baseline.get(key)))
-        for key, figures in figures_of(report).items()
-    ]
-    return tuple(number for number, words in enumerate(found) if words), found
+    found = enumerate(figures_in(to_builtins(report)).items())
+    before = baseline or {}
+    return tuple(
+        number
+        for number, (key, figures) in found
+        if any(each.kind in {"", key[0]} and _has(each.word, figures, before.get(key, {})) for each in asked)
+    )
 
 
-def _words(
-    key: DomainKey, figures: LossFigures, asked: Sequence[FailOn], before: LossFigures | None
-) -> Iterator[str]:
-    for each in asked:
-        if each.kind in {"", key[0]} and figures.has(each.word, before):
-            yield str(each)
+def _has(word: str, figures: LossFigures, before: LossFigures) -> bool:
+    """Return whether a loss does something, or does more of it than before."""
+    name = "dark" if word == "spof" else word
+    known = before.get(name, {})
+    return any(count > known.get(each, 0) for each, count in figures.get(name, {}).items())

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance
 from karmada_advisor.whatif.plan.effects import targets
-from karmada_advisor.whatif.survive.classify import LossClass, LossTally, Pair
+from karmada_advisor.whatif.survive.classify import Classified, LossClass, LossTally, Pair
 from karmada_advisor.whatif.survive.domains import PAIR, FailureDomain, FailureDomains
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, eviction_delay
@@ -132,6 +132,10 @@ def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]
     )
 
 
+def _starting(found: Iterable[Classified]) -> int:
+    return sum(target.replicas for each in found for target in each.starts)
+
+
 class _Report:
     """A report in the making."""
 
@@ -168,23 +172,19 @@ class _Report:
         return (each for each in tally.pairs if each.position in self._reported)
 
     def _counts(self, tally: LossTally) -> LossCounts:
-        counts = Counter({each.value: 0 for each in LossClass})
-        dark = interrupted = missing = swept = moving = 0
-        for pair in self._pairs(tally):
-            found = pair.classified
-            counts[found.effect.value] += 1
-            dark += found.dark
-            interrupted += found.interrupted
-            missing += found.missing
-            if not found.starts:
-                continue
-            replicas = sum([each.replicas for each in found.starts])
-            if found.effect is LossClass.SWEPT:
-                swept += replicas
-            else:
-                moving += replicas
-        counts[LossClass.UNTOUCHED.value] = len(self._reported) - counts.total()
-        return LossCounts(dict(counts), dark, interrupted, missing, swept, moving)
+        found = [each.classified for each in self._pairs(tally)]
+        counts = {each.value: 0 for each in LossClass}
+        for each in found:
+            counts[each.effect.value] += 1
+        counts[LossClass.UNTOUCHED.value] = len(self._reported) - len(found)
+        return LossCounts(
+            counts,
+            sum(each.dark for each in found),
+            sum(each.interrupted for each in found),
+            sum(each.missing for each in found),
+            _starting(each for each in found if each.effect is LossClass.SWEPT),
+            _starting(each for each in found if each.effect is not LossClass.SWEPT),
+        )
 
     def _times(self, domain: FailureDomain, tally: LossTally) -> LossTimes | None:
         """Return the estimated times of evictions; None without any, or where clusters are deleted instead."""
@@ -244,18 +244,14 @@ class _Report:
 
     def totals(self, domains: Sequence[DomainLoss], dark: int) -> SurvivalTotals:
         """Return the numbers of the report."""
-        every = self._losses.bindings
-        deleting = sum(each.deleting for each in every)
-        pending = sum(
-            each.spec.placement is not None and not each.deleting and not each.spec.clusters for each in every
-        )
-        followers = sum(each.spec.placement is None and not each.deleting for each in every)
+        present = [each.spec for each in self._losses.bindings if not each.deleting]
+        pending = sum(each.placement is not None and not each.clusters for each in present)
         return SurvivalTotals(
             len(self._reported),
             len(self._clusters),
             self._losses.emptied + pending,
-            followers,
-            deleting,
+            sum(each.placement is None for each in present),
+            len(self._losses.bindings) - len(present),
             len(domains),
             sum(each.is_spof and each.kind != PAIR for each in domains),
             dark,
@@ -274,6 +270,5 @@ class _Report:
 
     def without_applied_placement(self) -> list[BindingKey]:
         """Return the bindings that are never evicted as they have no applied placement."""
-        return [
-            each.stored.key for each in self._losses.asked.values() if not each.stored.applied_placement_json
-        ]
+        stored = (each.stored for each in self._losses.asked.values())
+        return [each.key for each in stored if not each.applied_placement_json]

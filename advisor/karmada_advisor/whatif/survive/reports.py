@@ -140,7 +140,7 @@ def survival_reports(
                 replace(
                     report,
                     fail_on=tuple(map(str, fail_on)),
-                    failing=failing(report, fail_on, question.baseline)[0],
+                    failing=failing(report, fail_on, question.baseline),
                     has_baseline=question.baseline is not None,
                 )
             )
