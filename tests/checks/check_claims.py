@@ -169,4 +169,4 @@ def _case_of(manifest: Manifest) -> str:
 def _result(claim: TemplateClaim) -> str:
     if claim.policy_after is None:
         return "not claimed"
-    return "kept" if claim.is_kept else "claimed"
+    return "kept" if claim.policy_after == claim.policy_before else "claimed"

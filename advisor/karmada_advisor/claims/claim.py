@@ -22,7 +22,7 @@ from karmada_advisor.claims.model import (
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
-from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, read_binding
 from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.binding import API_VERSION
@@ -147,7 +147,6 @@ def _unchanged(template: Template, original: Manifest | None) -> TemplateClaim:
         claim_after=template.claim,
         binding_before=original,
         binding_after=original,
-        is_kept=policy is not None,
     )
 
 
@@ -160,28 +159,27 @@ def _changed(
 ) -> TemplateClaim:
     """Return a template that the change may concern; ``others`` have settled after other orders of the events."""
     after = detector.state
-    old, new = before.templates.get(key), after.templates.get(key)
-    policy_before, policy_after = _claimed_by(before, key), _claimed_by(after, key)
+    new, policy_after = after.templates.get(key), _claimed_by(after, key)
     name = key.binding
     binding = after.bindings.get(name)
     policy = after.policy_of(policy_after)
-    outcome, other_outcomes = _outcome(after, key), [_outcome(each.state, key) for each in others]
+    outcomes = [_outcome(each.state, key) for each in (detector, *others)]
+    distinct = [each for place, each in enumerate(outcomes) if each not in outcomes[:place]]
     return TemplateClaim(
         template=key,
         binding=name,
-        policy_before=policy_before,
+        policy_before=_claimed_by(before, key),
         policy_after=policy_after,
         claim_after=UNCLAIMED if new is None else new.claim,
         binding_before=original,
         binding_after=None if binding is None else _manifest(binding, original, before.bindings.get(name)),
-        is_kept=policy_after is not None and policy_after == policy_before and _id(old) == _id(new),
         waits=_waiting_for(new, detector),
         replicas_known=new is None or replicas_of(new, detector.options).known,
         labels_assumed=new is not None
         and new.labels is None
         and policy is not None
         and policy.has_label_selectors,
-        alternatives=tuple(_different(outcome, other_outcomes)),
+        alternatives=tuple(distinct[1:]),
     )
 
 
@@ -193,19 +191,6 @@ def _claimed_by(state: DetectorState, key: TemplateKey) -> PolicyKey | None:
 def _outcome(state: DetectorState, key: TemplateKey) -> DetectorOutcome:
     binding = state.bindings.get(key.binding)
     return DetectorOutcome(_claimed_by(state, key), None if binding is None else binding.spec)
-
-
-def _different(outcome: DetectorOutcome, others: Iterable[DetectorOutcome]) -> list[DetectorOutcome]:
-    found: list[DetectorOutcome] = []
-    for other in others:
-        if other != outcome and other not in found:
-            found.append(other)
-    return found
-
-
-def _id(template: Template | None) -> str:
-    policy = None if template is None else template.claim.policy
-    return "" if template is None or policy is None else template.claim.id_of(policy.kind)
 
 
 def _waiting_for(template: Template | None, detector: Detector) -> Waits:

@@ -24,7 +24,7 @@ from karmada_advisor.claims.model import (
 )
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
-from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.policy import PolicyKey

@@ -64,7 +64,6 @@ class TemplateClaim(Struct, frozen=True):
         binding_before: As it was given; None without a binding.
         binding_after: As the API server will have it, targets and status unchanged; None without a binding. It is
             ``binding_before`` itself if nothing changes.
-        is_kept: Whether the policy that claimed it before still does.
         waits: What the binding waits for.
         replicas_known: Whether replicas and requests of the binding could be read from the template.
         labels_assumed: Whether a label selector of its policy was taken to match because the labels are not known.
@@ -78,7 +77,6 @@ class TemplateClaim(Struct, frozen=True):
     claim_after: Claim
     binding_before: Manifest | None
     binding_after: Manifest | None
-    is_kept: bool
     waits: Waits = Waits.NOTHING
     replicas_known: bool = True
     labels_assumed: bool = False

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.claims.selectors import Match, Selector
-from karmada_advisor.claims.shapes import PolicySpec, stored_spec
+from karmada_advisor.claims.shapes import Match, PolicySpec, Selector, stored_spec
 from karmada_advisor.claims.template import Claim, Template
 from karmada_scheduler.api.manifest import Manifest, ManifestError, read_boolean, read_mapping
 from karmada_scheduler.api.object_fields import read_object

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
-from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, TemplateKey, read_template
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.state.stored import value_at

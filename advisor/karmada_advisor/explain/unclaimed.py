@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from karmada_advisor.claims.selectors import Match
-from karmada_advisor.claims.shapes import OLD_PURGE_MODES
+from karmada_advisor.claims.shapes import OLD_PURGE_MODES, Match
 from karmada_advisor.claims.template import Template, is_skipped_namespace
 from karmada_advisor.explain.causes_state import reported_by
 from karmada_advisor.explain.inputs import Manifest

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
 from typing import Final
 
-from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, is_skipped_namespace
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.explain.policies import (

@@ -14,12 +14,11 @@ from karmada_advisor.whatif.placement_tests.report_model import ClusterDifferenc
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.objects import Manifest
-from karmada_advisor.whatif.survive.classify import classified
+from karmada_advisor.whatif.survive.classify import classified, present_on
 from karmada_advisor.whatif.survive.decisions import LossDecisions
 from karmada_advisor.whatif.survive.domains import KINDS, LABEL, failure_domains
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
-from karmada_advisor.whatif.survive.present import present_on
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace

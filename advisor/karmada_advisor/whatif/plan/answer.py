@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.policy import read_policy
-from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
-from karmada_advisor.claims.selectors import Match, Selector
+from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, TemplateKey, read_template, template_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.whatif.plan.derive import Derived

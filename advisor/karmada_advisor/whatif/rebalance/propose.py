@@ -12,17 +12,8 @@ from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
 from karmada_advisor.whatif.plan.decide import PlanSide, no_progress
 from karmada_advisor.whatif.plan.effects import differences
 from karmada_advisor.whatif.plan.fleet_rules import SHOWN
+from karmada_advisor.whatif.rebalance import model
 from karmada_advisor.whatif.rebalance.candidates import Inputs, Usage, deviation
-from karmada_advisor.whatif.rebalance.model import (
-    BindingMove,
-    ClusterShare,
-    Left,
-    LeftGroup,
-    RebalanceProposal,
-    Skipped,
-    SkippedGroup,
-    Suggestion,
-)
 from karmada_advisor.whatif.rebalance.search import RebalanceSearch
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.object_fields import object_fields
@@ -33,12 +24,12 @@ from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 
 
-def propose(inputs: Inputs) -> RebalanceProposal:
+def propose(inputs: Inputs) -> model.RebalanceProposal:
     """Return which bindings to rebalance."""
     found = RebalanceSearch(inputs)
     found.run()
     moves, before = [move for batch in found.batches for move in batch.moves], Usage(inputs.clusters)
-    return RebalanceProposal(
+    return model.RebalanceProposal(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, inputs.fingerprint[:SHOWN]),
         inputs.fingerprint,
         inputs.goal,
@@ -54,15 +45,17 @@ def propose(inputs: Inputs) -> RebalanceProposal:
         deviation(found.usage.shares()),
         _shares(inputs.bindings, moves, before, found.usage),
         _left(inputs.bindings, found),
-        tuple(SkippedGroup(each, found.skipped[each]) for each in Skipped if each in found.skipped),
+        tuple(
+            model.SkippedGroup(each, found.skipped[each]) for each in model.Skipped if each in found.skipped
+        ),
         suggestion(inputs, found),
         tuple(_notes(inputs, found)),
     )
 
 
 def _shares(
-    bindings: Iterable[Binding], moves: Iterable[BindingMove], before: Usage, after: Usage
-) -> tuple[ClusterShare, ...]:
+    bindings: Iterable[Binding], moves: Iterable[model.BindingMove], before: Usage, after: Usage
+) -> tuple[model.ClusterShare, ...]:
     """Return the clusters whose replicas change, the largest change of the share first."""
     held, moved = Counter[str](), Counter[str]()
     for binding in bindings:
@@ -71,20 +64,20 @@ def _shares(
     for move in moves:
         moved.update(differences(move.before, move.after))
     shares = [
-        ClusterShare(name, before.share(name), after.share(name), held[name], held[name] + moved[name])
+        model.ClusterShare(name, before.share(name), after.share(name), held[name], held[name] + moved[name])
         for name in sorted(moved)
     ]
     return tuple(sorted(shares, key=lambda each: -abs((each.share_after or 0) - (each.share_before or 0))))
 
 
-def _left(bindings: Iterable[Binding], found: RebalanceSearch) -> tuple[LeftGroup, ...]:
+def _left(bindings: Iterable[Binding], found: RebalanceSearch) -> tuple[model.LeftGroup, ...]:
     """Return the bindings that are not in the proposal, by reason, the most frequent first."""
-    groups: defaultdict[Left, list[str]] = defaultdict(list)
+    groups: defaultdict[model.Left, list[str]] = defaultdict(list)
     for binding in bindings:
         if binding.key in found.left:
             groups[found.left[binding.key]].append(str(binding.key))
     ordered = sorted(groups.items(), key=lambda each: -len(each[1]))
-    return tuple(LeftGroup(reason, len(names), tuple(names)) for reason, names in ordered)
+    return tuple(model.LeftGroup(reason, len(names), tuple(names)) for reason, names in ordered)
 
 
 def _notes(inputs: Inputs, found: RebalanceSearch) -> Iterator[str]:
@@ -108,7 +101,7 @@ TTL_SECONDS: Final = 3600
 """After this, Karmada deletes a finished WorkloadRebalancer."""
 
 
-def manifests(proposal: RebalanceProposal) -> list[dict[str, Any]]:
+def manifests(proposal: model.RebalanceProposal) -> list[dict[str, Any]]:
     """Return one WorkloadRebalancer per batch, for ``kubectl create``."""
     return [
         {
@@ -124,11 +117,11 @@ def manifests(proposal: RebalanceProposal) -> list[dict[str, Any]]:
     ]
 
 
-def suggestion(inputs: Inputs, found: RebalanceSearch) -> Suggestion | None:
+def suggestion(inputs: Inputs, found: RebalanceSearch) -> model.Suggestion | None:
     """Return one more cluster for the policy that keeps most bindings where they are; None if that does not help."""
     groups: defaultdict[PolicyRef | None, list[Binding]] = defaultdict(list)
     for binding in inputs.bindings:
-        if found.left.get(binding.key) is Left.LOCALITY_KEEPS:
+        if found.left.get(binding.key) is model.Left.LOCALITY_KEEPS:
             groups[policy_of(binding.annotations)].append(binding)
     if not groups:
         return None
@@ -148,7 +141,9 @@ def suggestion(inputs: Inputs, found: RebalanceSearch) -> Suggestion | None:
     moves = [move for batch in after.batches for move in batch.moves]
     if len(moves) <= sum(len(batch.moves) for batch in found.batches):
         return None
-    return Suggestion(policy, f"cluster maxGroups {most}", len(moves), sum(each.stops for each in moves))
+    return model.Suggestion(
+        policy, f"cluster maxGroups {most}", len(moves), sum(each.stops for each in moves)
+    )
 
 
 def _one_more(placement: Placement) -> tuple[Placement, int]:

@@ -1,4 +1,4 @@
-"""The class of one binding in one loss, and what runs afterwards. Pure: everything is given."""
+"""The class of one binding in one loss, and what runs before and after it. Pure: everything is given."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from collections.abc import Container, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from karmada_advisor.state.propagation import Suspended, rows_of
+from karmada_advisor.state.stored import Manifest
 from karmada_advisor.whatif.plan.capacity_model import Demand
-from karmada_advisor.whatif.plan.effects import same
-from karmada_scheduler.api.binding import BindingSpec, TargetCluster
+from karmada_advisor.whatif.plan.effects import NOT_READY, same
+from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
 from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.select_clusters import ignores_spread
@@ -276,3 +278,32 @@ def starts(spec: BindingSpec, survivors: Targets, after: Targets) -> tuple[Targe
         if count > 0:
             more.append(TargetCluster(each.name, count))
     return tuple(more)
+
+
+def present_on(
+    binding: Binding, manifest: Manifest, clusters: Mapping[str, Manifest], out_of_service: Mapping[str, str]
+) -> PresentOn:
+    """Return what is known to run of a binding.
+
+    Args:
+        binding: The binding.
+        manifest: The same as it was read.
+        clusters: All Clusters as they were read, by name.
+        out_of_service: The clusters that are not ready or cordoned, and which of both.
+    """
+    suspended = Suspended.of(manifest)
+    closed = {*out_of_service, *suspended.listed}
+    if suspended.everywhere:
+        closed = {*clusters}
+    found = dict.fromkeys(closed, Present())
+    for row in rows_of(binding, manifest, clusters.get, Suspended()):
+        if row.wanted is None or row.required_by:
+            continue
+        assigned = running = 1 if counts_copies(binding.spec) else row.wanted
+        if row.ready is not None or row.reason not in {"", "OtherNumber", "RollingOut"}:
+            running = min(assigned, row.ready or 0)
+        if out_of_service.get(row.name) == NOT_READY:
+            running = 0
+        if row.name in found or running < assigned:
+            found[row.name] = Present(running, assigned, row.name not in found)
+    return found

@@ -16,17 +16,9 @@ from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
+from karmada_advisor.whatif.survive import loss_decision
 from karmada_advisor.whatif.survive.classify import NO_EXCEPTIONS, Evicted, PresentOn, Targets
 from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked
-from karmada_advisor.whatif.survive.loss_decision import (
-    LossDecision,
-    SharedDecisions,
-    Sweeps,
-    decided,
-    question,
-    settled,
-    sweeps_of,
-)
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
@@ -52,7 +44,7 @@ class LossDecisions(Struct, dict=True):
     stored: Binding
     hold: Hold | None
     purge_mode: str
-    shared: SharedDecisions
+    shared: loss_decision.SharedDecisions
     taints: LossTaints = NO_POLICIES
     present: PresentOn = NO_EXCEPTIONS
 
@@ -78,11 +70,11 @@ class LossDecisions(Struct, dict=True):
             return stored
         if same(found.targets, stored.spec.clusters):
             return stored
-        return settled(stored, found)
+        return loss_decision.settled(stored, found)
 
     def forget(self) -> None:
         """Drop what only further decisions need."""
-        self.shared = SharedDecisions()
+        self.shared = loss_decision.SharedDecisions()
         for name in ("sweeps", "_standing", "_passing", "_question"):
             self.__dict__.pop(name, None)
 
@@ -92,13 +84,13 @@ class LossDecisions(Struct, dict=True):
         return self.binding is not self.stored
 
     @cached_property
-    def _standing(self) -> tuple[Decision | None, Sweeps | None]:
+    def _standing(self) -> tuple[Decision | None, loss_decision.Sweeps | None]:
         """The decision without any loss, None if a PreEnqueue plugin keeps the binding out of the queue; and its sweeps."""
-        asked = question(self.stored)
+        asked = loss_decision.question(self.stored)
         known = self.shared.standing.get(asked)
         if known is None:
             decision = self.side.decision(self.stored)
-            known = decision, None if decision is None else sweeps_of(self.stored, decision)
+            known = decision, None if decision is None else loss_decision.sweeps_of(self.stored, decision)
             self.shared.standing[asked] = known
         return known
 
@@ -136,7 +128,7 @@ class LossDecisions(Struct, dict=True):
             present=self.present,
         )
 
-    def made(self, left: LeftBehind, found: LossDecision, loss: Loss) -> Evicted:
+    def made(self, left: LeftBehind, found: loss_decision.LossDecision, loss: Loss) -> Evicted:
         """Return what becomes of the binding by a decision."""
         return Evicted(
             self.binding.spec.clusters,
@@ -193,14 +185,14 @@ class LossDecisions(Struct, dict=True):
                     yield [name], self.made(stays, self._decide(stays, frozenset({name})), loss)
 
     @cached_property
-    def sweeps(self) -> Sweeps | None:
+    def sweeps(self) -> loss_decision.Sweeps | None:
         """Which losses of other clusters may move it; None if none can."""
-        if not self.may_be_asked or not Sweeps.concerns(self.binding):
+        if not self.may_be_asked or not loss_decision.Sweeps.concerns(self.binding):
             return None
         if not self.drifts:
             return self._standing[1]
         again = self.side.decision(self.binding)
-        return None if again is None else sweeps_of(self.binding, again)
+        return None if again is None else loss_decision.sweeps_of(self.binding, again)
 
     def _masks(self, lost: Collection[str], left: LeftBehind, loss: Loss) -> frozenset[str]:
         """Return the lost clusters that would take the binding, and must not; it may stay where it is not evicted from."""
@@ -242,20 +234,20 @@ class LossDecisions(Struct, dict=True):
             found = self._evictable[taints] = bool(taints) and is_evictable(self.binding, taints)
         return found
 
-    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> LossDecision:
+    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> loss_decision.LossDecision:
         known = self.shared.decided
         key = (self._question, left.present if left.is_evicted else frozenset(), masks)
         found = known.get(key)
         if found is None:
             asked = masked(left.binding, masks) if masks else left.binding
-            found = known[key] = decided(self.side.decision(asked), left.binding.spec.clusters)
+            found = known[key] = loss_decision.decided(self.side.decision(asked), left.binding.spec.clusters)
         return found
 
     @cached_property
     def _question(self) -> int:
         """What a decision depends on, as a number."""
         numbers = self.shared.questions
-        return numbers.setdefault(question(self.binding), len(numbers))
+        return numbers.setdefault(loss_decision.question(self.binding), len(numbers))
 
 
 class CoupledLosses:
@@ -286,7 +278,7 @@ class CoupledLosses:
         for place, each in asked.items():
             found = each.left(lost, loss)
             if found.decides or (
-                not found.is_evicted and each.may_be_asked and Sweeps.concerns(each.binding)
+                not found.is_evicted and each.may_be_asked and loss_decision.Sweeps.concerns(each.binding)
             ):
                 places[id(found.binding)] = place
                 waiting.append((found.binding, side.type_of(found.binding)))
@@ -294,7 +286,7 @@ class CoupledLosses:
                 yield place, each.undecided(found)
         for binding, _, decision in side.decisions_in_order(waiting):
             place = places[id(binding)]
-            made = decided(decision, binding.spec.clusters)
+            made = loss_decision.decided(decision, binding.spec.clusters)
             yield place, asked[place].made(asked[place].left(lost, loss), made, loss)
 
     def _snapshot(self, lost: Collection[str], loss: Loss) -> Snapshot:

@@ -11,22 +11,11 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import Provenance
 from karmada_advisor.whatif.plan.effects import targets
+from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, LossTally, Pair
 from karmada_advisor.whatif.survive.domains import PAIR, FailureDomain, FailureDomains
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, eviction_delay
-from karmada_advisor.whatif.survive.model import (
-    BindingLoss,
-    BindingLosses,
-    DomainLoss,
-    LossCounts,
-    LossRemedy,
-    LossSettings,
-    LossTimes,
-    Overcommitted,
-    SurvivalReport,
-    SurvivalTotals,
-)
 from karmada_advisor.whatif.survive.summary import notes_of_domains, notes_of_pairs, summary
 from karmada_scheduler.api.binding import Binding, BindingKey
 
@@ -53,7 +42,7 @@ Selected = Callable[[Binding], bool]
 def survival_report(
     losses: Losses,
     found: FailureDomains,
-    settings: LossSettings,
+    settings: model.LossSettings,
     *,
     provenance: Provenance,
     fingerprint: str,
@@ -61,7 +50,7 @@ def survival_report(
     every_loss: bool = False,
     remedies: Sequence[FoundRemedy] = (),
     more_notes: Sequence[str] = (),
-) -> SurvivalReport:
+) -> model.SurvivalReport:
     """Return the report.
 
     Args:
@@ -84,7 +73,7 @@ def survival_report(
     places = {number: place for place, (number, _) in enumerate(ranked)}
     bindings = tuple(made.bindings(places, every_loss=every_loss))
     totals = made.totals(domains, sum(any(each.dark for each in one.losses) for one in bindings))
-    return SurvivalReport(
+    return model.SurvivalReport(
         provenance,
         fingerprint,
         settings,
@@ -102,8 +91,8 @@ def survival_report(
     )
 
 
-def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> LossRemedy:
-    return LossRemedy(
+def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> model.LossRemedy:
+    return model.LossRemedy(
         found.policy,
         found.effect,
         tuple(sorted({places[number] for number, _ in found.cured})),
@@ -118,7 +107,7 @@ def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> LossRemedy:
     )
 
 
-def _order(domain: DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:
+def _order(domain: model.DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:
     found = domain.chosen
     return (
         not domain.done,
@@ -139,17 +128,17 @@ def _starting(found: Iterable[Classified]) -> int:
 class _Report:
     """A report in the making."""
 
-    def __init__(self, losses: Losses, settings: LossSettings, is_reported: Selected) -> None:
+    def __init__(self, losses: Losses, settings: model.LossSettings, is_reported: Selected) -> None:
         self._losses, self._settings = losses, settings
         self._reported = {place for place, each in losses.asked.items() if is_reported(each.stored)}
         self._clusters = {each.name: each for each in losses.side.snapshot}
 
-    def domain(self, number: int, domain: FailureDomain) -> tuple[int, DomainLoss]:
+    def domain(self, number: int, domain: FailureDomain) -> tuple[int, model.DomainLoss]:
         """Return the number of a domain, and what its loss does."""
         tallies = self._losses.tallies
         chosen = tallies[self._settings.loss][number]
         counts = self._counts(chosen)
-        return number, DomainLoss(
+        return number, model.DomainLoss(
             domain.kind,
             domain.name,
             domain.clusters,
@@ -160,7 +149,7 @@ class _Report:
             self._counts(tallies[Loss.ITSELF][number]),
             self._times(domain, chosen),
             tuple(
-                Overcommitted(name, demands)
+                model.Overcommitted(name, demands)
                 for name, demands in sorted(
                     chosen.overcommitted.items(),
                     key=lambda item: (-max(each.asked - (each.free or 0) for each in item[1]), item[0]),
@@ -171,13 +160,13 @@ class _Report:
     def _pairs(self, tally: LossTally) -> Iterator[Pair]:
         return (each for each in tally.pairs if each.position in self._reported)
 
-    def _counts(self, tally: LossTally) -> LossCounts:
+    def _counts(self, tally: LossTally) -> model.LossCounts:
         found = [each.classified for each in self._pairs(tally)]
         counts = {each.value: 0 for each in LossClass}
         for each in found:
             counts[each.effect.value] += 1
         counts[LossClass.UNTOUCHED.value] = len(self._reported) - len(found)
-        return LossCounts(
+        return model.LossCounts(
             counts,
             sum(each.dark for each in found),
             sum(each.interrupted for each in found),
@@ -186,7 +175,7 @@ class _Report:
             _starting(each for each in found if each.effect is not LossClass.SWEPT),
         )
 
-    def _times(self, domain: FailureDomain, tally: LossTally) -> LossTimes | None:
+    def _times(self, domain: FailureDomain, tally: LossTally) -> model.LossTimes | None:
         """Return the estimated times of evictions; None without any, or where clusters are deleted instead."""
         if self._settings.loss is Loss.DELETED:
             return None
@@ -206,9 +195,9 @@ class _Report:
         queued = Counter(each.key.kind for each in evicted)
         each = 1 / settings.eviction_rate if settings.eviction_rate else _WITHOUT_RATE
         last = first + math.ceil(max(queued.values()) / WORKERS * each)
-        return LossTimes(noticed, first, max(last, noticed + max(delays)))
+        return model.LossTimes(noticed, first, max(last, noticed + max(delays)))
 
-    def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[BindingLosses]:
+    def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[model.BindingLosses]:
         """Yield the bindings to which a loss does something, in the order of the queue."""
         by_binding: dict[int, dict[tuple[object, ...], tuple[Pair, list[int]]]] = {}
         for number, tally in enumerate(self._losses.tallies[self._settings.loss]):
@@ -223,14 +212,14 @@ class _Report:
         for position in sorted(by_binding):
             asked = self._losses.asked[position]
             spec = asked.binding.spec
-            yield BindingLosses(
+            yield model.BindingLosses(
                 *asked.stored.key,
                 policy_of(asked.stored.annotations),
                 spec.replicas,
                 targets(spec.clusters),
                 asked.drifts,
                 tuple(
-                    BindingLoss(
+                    model.BindingLoss(
                         tuple(sorted(numbers)),
                         *pair.classified[:4],
                         pair.found.failed_by,
@@ -242,11 +231,11 @@ class _Report:
                 ),
             )
 
-    def totals(self, domains: Sequence[DomainLoss], dark: int) -> SurvivalTotals:
+    def totals(self, domains: Sequence[model.DomainLoss], dark: int) -> model.SurvivalTotals:
         """Return the numbers of the report."""
         present = [each.spec for each in self._losses.bindings if not each.deleting]
         pending = sum(each.placement is not None and not each.clusters for each in present)
-        return SurvivalTotals(
+        return model.SurvivalTotals(
             len(self._reported),
             len(self._clusters),
             self._losses.emptied + pending,

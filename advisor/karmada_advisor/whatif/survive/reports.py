@@ -21,12 +21,12 @@ from karmada_advisor.whatif.plan.fleet_rules import (
     now,
     progress_of_bindings,
 )
+from karmada_advisor.whatif.survive.classify import present_on
 from karmada_advisor.whatif.survive.domains import failure_domains, joined_twice
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import failing
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.whatif.survive.present import present_on
 from karmada_advisor.whatif.survive.question import (
     SurviveQuestion,
     check_baseline,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from karmada_advisor.claims.selectors import Match
+from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.policies import held_claim, selectors_of, template_named
 from karmada_advisor.state.model import SchedulerStatus
