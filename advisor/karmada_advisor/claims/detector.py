@@ -13,15 +13,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import NamedTuple
 
+from karmada_advisor.claims import model
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
 from karmada_advisor.claims.eventfilter import changed_by_karmada, specification_changed
-from karmada_advisor.claims.model import (
-    DetectorOptions,
-    Event,
-    PolicyDeleted,
-    PolicyWritten,
-    TemplateWritten,
-)
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.shapes import Match
@@ -53,7 +47,7 @@ class Detector(IdentityStruct):
     """
 
     state: DetectorState
-    options: DetectorOptions
+    options: model.DetectorOptions
     templates_last: bool
     concerned: dict[TemplateKey, None] = field(default_factory=dict)
     _queue: dict[_QueuedTemplate, None] = field(default_factory=dict)
@@ -67,7 +61,7 @@ class Detector(IdentityStruct):
             if template.claim.policy is None and not template.is_ignored
         }
 
-    def react(self, *events: Event) -> None:
+    def react(self, *events: model.Event) -> None:
         """Make a change, and let the detector settle. Of several, it sees the last state with its first step.
 
         Raises:
@@ -79,15 +73,15 @@ class Detector(IdentityStruct):
 
     # -- events ---------------------------------------------------------------------------------
 
-    def _stored(self, event: Event) -> Callable[[], None]:
+    def _stored(self, event: model.Event) -> Callable[[], None]:
         """Make the change of an event, except that a deleted policy is only marked; return what the handlers do."""
         match event:
-            case PolicyWritten():
+            case model.PolicyWritten():
                 return partial(self._policy_written, event.key, self.state.store_policy(event.policy))
-            case PolicyDeleted(key):
+            case model.PolicyDeleted(key):
                 self.state.mark_deleted(key)
                 return partial(self._policy_deleted, key)
-            case TemplateWritten(template):
+            case model.TemplateWritten(template):
                 return partial(self._template_written, template.key, self.state.write_template(template))
 
     def _policy_deleted(self, key: PolicyKey) -> None:

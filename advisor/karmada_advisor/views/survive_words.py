@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.state.stored import duration
 from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
@@ -106,19 +105,14 @@ def policy_name(binding: model.BindingLosses) -> str:
 def remedies_of(report: model.SurvivalReport, number: int, group: LossGroup) -> list[model.LossRemedy]:
     """Return what mends a group of bindings in the loss of a domain."""
     policy = group.members[0][0].policy
-    return [] if policy is None else _remedies(report, number, policy, group.effect)
+    found = (each for each in report.remedies if policy is not None and number in each.domains)
+    return [each for each in found if each.policy == policy and each.effect is group.effect]
 
 
 def capacity_of(report: model.SurvivalReport, number: int) -> list[model.LossRemedy]:
     """Return the least capacity to add so that nothing is short in the loss of a domain."""
-    return _remedies(report, number, None, LossClass.SHORT)
-
-
-def _remedies(
-    report: model.SurvivalReport, number: int, policy: PolicyRef | None, effect: LossClass
-) -> list[model.LossRemedy]:
-    found = (remedy for remedy in report.remedies if number in remedy.domains)
-    return [remedy for remedy in found if remedy.policy == policy and remedy.effect is effect]
+    found = (each for each in report.remedies if each.policy is None and number in each.domains)
+    return [each for each in found if each.effect is LossClass.SHORT]
 
 
 def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:

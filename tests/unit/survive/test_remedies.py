@@ -291,7 +291,7 @@ def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
                 ended = {key for key, one in before.items() if one.missing and not after[key].missing}
                 assert cured == ended, (seed, each)
                 assert _mends_a_group(losses, each), (seed, each)
-                assert (each.moves, each.starts) == reference.today(fleet, edited), (seed, each)
+                assert (each.moves_today, each.starts_today) == reference.today(fleet, edited), (seed, each)
             for key in after.keys() & before.keys():  # nothing is worse for what was on no cluster before
                 figures = [(one.dark, one.missing, one.interrupted) for one in (after[key], before[key])]
                 assert adds or not any(a > b for a, b in zip(*figures, strict=True)), (seed, key, each)

@@ -7,10 +7,13 @@ from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
+from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
+from karmada_scheduler.core.cluster_groups import last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
+from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
@@ -237,6 +240,14 @@ def without_clusters(binding: Binding, clusters: Container[str]) -> Binding:
             graceful_eviction_tasks=(*spec.graceful_eviction_tasks, *tasks),
         ),
     )
+
+
+def chooses_regions(binding: Binding) -> bool:
+    """Return whether a change of a cluster lets a binding choose its regions again, also where it is not on that cluster."""
+    placement = binding.spec.placement
+    if placement is None or not (placement.is_duplicated or not binding.spec.is_workload):
+        return False
+    return not ignores_spread(placement) and last_constraint(placement, SPREAD_BY_REGION) is not None
 
 
 def grouped(bindings: Iterable[Binding]) -> list[Binding]:

@@ -18,13 +18,13 @@ from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.plan import deletions
 from karmada_advisor.whatif.plan.capacity_model import Capacity
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
-from karmada_advisor.whatif.plan.decide import HeldMove
+from karmada_advisor.whatif.plan.decide import HeldMove, chooses_regions
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
 from karmada_advisor.whatif.plan.effects import Comparison, left, targets
 from karmada_advisor.whatif.plan.lint_upgrade import upgrade_notes
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, BindingKey
 
 
 def _when_lost(what_if: WhatIf) -> Iterator[str]:
@@ -37,9 +37,7 @@ def _when_lost(what_if: WhatIf) -> Iterator[str]:
     if not names:
         return
     text = "when: at once, because the scheduler reschedules the bindings of a deleted cluster"
-    choosing = sum(
-        1 for each in what_if.comparisons.values() if each.old is not None and _chooses_regions(each.old)
-    )
+    choosing = sum(map(chooses_regions, what_if.before.bindings.values()))
     if choosing:
         count = counted(choosing, "binding")
         yield (
@@ -48,14 +46,6 @@ def _when_lost(what_if: WhatIf) -> Iterator[str]:
         )
     else:
         yield f"{text}; {names[0]} being not ready moves nothing by itself"
-
-
-def _chooses_regions(binding: Binding) -> bool:
-    """Return whether a binding is decided upon each change of a cluster that it matches, and is spread by region."""
-    placement = binding.spec.placement
-    if placement is None or not (placement.is_duplicated or not binding.spec.replicas):
-        return False
-    return any(each.spread_by_field == "region" for each in placement.spread_constraints)
 
 
 def _may_be_refused(each: Comparison) -> bool:

@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from karmada_advisor.state.copies import PURGED
-from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
+from karmada_advisor.whatif.plan.decide import PlanSide, chooses_regions, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
@@ -187,7 +187,7 @@ class LossDecisions(Struct, dict=True):
     @cached_property
     def sweeps(self) -> loss_decision.Sweeps | None:
         """Which losses of other clusters may move it; None if none can."""
-        if not self.may_be_asked or not loss_decision.Sweeps.concerns(self.binding):
+        if not self.may_be_asked or not chooses_regions(self.binding):
             return None
         if not self.drifts:
             return self._standing[1]
@@ -278,7 +278,7 @@ class CoupledLosses:
         for place, each in asked.items():
             found = each.left(lost, loss)
             if found.decides or (
-                not found.is_evicted and each.may_be_asked and loss_decision.Sweeps.concerns(each.binding)
+                not found.is_evicted and each.may_be_asked and chooses_regions(each.binding)
             ):
                 places[id(found.binding)] = place
                 waiting.append((found.binding, side.type_of(found.binding)))

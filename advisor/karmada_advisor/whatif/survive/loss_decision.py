@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from karmada_advisor.whatif.plan.decide import chooses_regions
 from karmada_advisor.whatif.survive.classify import FailedBy, Targets
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
@@ -21,7 +22,7 @@ from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.core.select_clusters import ignores_spread, select_by_region
+from karmada_scheduler.core.select_clusters import select_by_region
 from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import (
@@ -132,7 +133,7 @@ class Sweeps:
         """Take a binding, and the candidates and the selected ones of a decision that changes nothing.
 
         Args:
-            binding: See ``concerns``.
+            binding: One that chooses its regions again.
             candidates: In the order of preference.
             selected: Those that are selected without any loss.
         """
@@ -147,14 +148,6 @@ class Sweeps:
             each.name: each for each in group_by_region(self._placement, self._replicas, candidates)
         }
         self._changes: dict[Hashable, bool] = {}
-
-    @staticmethod
-    def concerns(binding: Binding) -> bool:
-        """Return whether the loss of other clusters may move a binding at all."""
-        placement = binding.spec.placement
-        if placement is None or not (placement.is_duplicated or not binding.spec.is_workload):
-            return False
-        return not ignores_spread(placement) and last_constraint(placement, SPREAD_BY_REGION) is not None
 
     @cached_property
     def members(self) -> Mapping[str, Candidate]:
@@ -222,7 +215,7 @@ class Sweeps:
 
 def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
     """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
-    if standing.error is not None or not Sweeps.concerns(binding):
+    if standing.error is not None or not chooses_regions(binding):
         return None  # a decision fails already
     last = standing.attempts[-1]
     return Sweeps(binding, last.candidates, last.selected)

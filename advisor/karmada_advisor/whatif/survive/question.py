@@ -17,7 +17,7 @@ from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
-from karmada_advisor.state.stored import command_line, mapping, mappings, value_at
+from karmada_advisor.state.stored import command_line, mapping, mappings, text_of
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains
 from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
@@ -135,10 +135,12 @@ def _as_taint_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
     return manifest
 
 
-def taints_of(
+def reaction(
     settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, fleet: Fleet
-) -> LossTaints:
-    """Return the taints of lost clusters.
+) -> tuple[LossTaints, LossSettings]:
+    """Return the taints of lost clusters, and the settings with what ClusterTaintPolicies do to these.
+
+    ``policies`` is None if they are not known.
 
     Raises:
         NoAnswerError: A policy cannot be read.
@@ -147,31 +149,18 @@ def taints_of(
         by_policies = taints_by_policies(policies or (), fleet.clusters)
     except ManifestError as problem:
         raise NoAnswerError(f"ClusterTaintPolicy: {problem}") from problem
-    return LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
-
-
-def with_policies(
-    settings: LossSettings, policies: Sequence[Mapping[str, Any]] | None, taints: LossTaints
-) -> LossSettings:
-    """Return the settings with what ClusterTaintPolicies do to lost clusters; ``policies`` is None if they are not known."""
-    evicting = [found for name in taints.by_policies if (found := taints.no_execute(name))]
+    taints = LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
+    evicting = [found for name in by_policies if (found := taints.no_execute(name))]
     keys = sorted({each.key for found in evicting for each in found})
-    return replace(
-        settings,
-        tainted_clusters=None if policies is None else len(evicting),
-        taint=", ".join(keys) or settings.taint,
-    )
+    tainted = None if policies is None else len(evicting)
+    return taints, replace(settings, tainted_clusters=tainted, taint=", ".join(keys) or settings.taint)
 
 
 def purge_modes(fleet: Fleet) -> Mapping[BindingKey, str]:
     """Return the purge modes of the bindings that have one for the failover of clusters."""
-    found = {}
-    for each in fleet.bindings:
-        if each.spec.failover_purge_modes:
-            mode: Any = value_at(fleet.manifests[each.key], "spec", "failover", "cluster", "purgeMode")
-            if isinstance(mode, str) and mode:
-                found[each.key] = mode
-    return found
+    path = ("spec", "failover", "cluster", "purgeMode")
+    keys = (each.key for each in fleet.bindings if each.spec.failover_purge_modes)
+    return {key: mode for key in keys if (mode := text_of(fleet.manifests[key], *path))}
 
 
 def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
@@ -182,20 +171,17 @@ def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
     """
     if not names:
         return found
-    known = {name for each in found.domains for name in (each.name, *_aliases(each))}
+    # A domain that is one cluster has the names of its Clusters, which may be several.
+    names_of = {each: {each.name, *(each.clusters if each.kind == CLUSTER else ())} for each in found.domains}
+    known = {name for own in names_of.values() for name in own}
     for name in names:
         if name in found.deleting:
             raise NoAnswerError(f"cluster {name} is being deleted already")
         if name not in known:
             kinds = ", ".join(dict.fromkeys(each.kind for each in found.domains))
             raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
-    chosen = tuple(each for each in found.domains if {each.name, *_aliases(each)} & {*names})
+    chosen = tuple(each for each, own in names_of.items() if own & {*names})
     return replace(found, domains=chosen)
-
-
-def _aliases(domain: FailureDomain) -> tuple[str, ...]:
-    """Return the names of the Clusters of a domain that is one cluster."""
-    return domain.clusters if domain.kind == CLUSTER else ()
 
 
 def with_pairs(

@@ -8,30 +8,14 @@ today.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.whatif.survive import closed, edited
 from karmada_advisor.whatif.survive.classify import FailedBy, LossClass, Pair
-from karmada_advisor.whatif.survive.closed import (
-    closed_edits,
-    guard_edit,
-    rebalancer,
-    resume_patches,
-    settings_edit,
-    spreading_edits,
-)
-from karmada_advisor.whatif.survive.edited import (
-    EditedFleet,
-    FleetEditor,
-    LossSearch,
-    PairKey,
-    changes,
-    fails,
-    figures,
-)
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossSettings
@@ -56,8 +40,8 @@ class FoundRemedy(Struct, frozen=True):
         cured: The pairs that no longer fail.
         edits: What to change, in the order in which it is applied.
         apply: The patches.
-        moves: Replicas that stop today, because of it.
-        starts: Replicas that start today.
+        moves_today: Replicas that stop today, because of it.
+        starts_today: Replicas that start today.
         needs_owner: Whether it admits what the owner of the policy has kept out.
         verified: Whether it was decided again over all losses.
         flags: To append to a command line, for settings.
@@ -65,11 +49,11 @@ class FoundRemedy(Struct, frozen=True):
 
     policy: PolicyRef | None
     effect: LossClass
-    cured: frozenset[PairKey]
+    cured: frozenset[edited.PairKey]
     edits: tuple[EditShown, ...]
     apply: tuple[ObjectPatch, ...] = ()
-    moves: int = 0
-    starts: int = 0
+    moves_today: int = 0
+    starts_today: int = 0
     needs_owner: bool = False
     verified: bool = True
     flags: tuple[str, ...] = ()
@@ -79,7 +63,7 @@ class _Group(Struct):
     policy: PolicyRef
     effect: LossClass
     failed_by: FailedBy
-    pairs: dict[PairKey, Pair]
+    pairs: dict[edited.PairKey, Pair]
 
 
 def _size(group: _Group) -> tuple[int, int]:
@@ -99,7 +83,7 @@ class Remedies(Struct, frozen=True):
         is_over: Whether to end.
     """
 
-    editor: FleetEditor
+    editor: edited.FleetEditor
     loss: Loss
     is_reported: Callable[[Binding], bool] = lambda _: True
     holds: bool = False
@@ -129,7 +113,7 @@ class Remedies(Struct, frozen=True):
     def of_settings(self, settings: LossSettings) -> Iterator[FoundRemedy]:
         """Yield how the fleet has to be set so that anything is evicted; nothing if it is, or nothing stays."""
         losses, lost = self._losses, set[str]()
-        stay = set[PairKey]()
+        stay = set[edited.PairKey]()
         for number, tally in enumerate(losses.tallies[Loss.ITSELF]):
             domain = losses.inputs.domains[number].clusters
             for pair in tally.pairs:
@@ -138,12 +122,12 @@ class Remedies(Struct, frozen=True):
                     lost |= losses.asked[pair.position].binding.spec.target_names.intersection(domain)
         is_tainted = all(map(losses.inputs.taints.no_execute, lost))
         if stay and not (settings.failover and settings.eviction and is_tainted):
-            edit_, flags = settings_edit(settings, is_tainted=is_tainted)
+            edit_, flags = closed.settings_edit(settings, is_tainted=is_tainted)
             pairs = frozenset(stay)
             yield FoundRemedy(None, LossClass.NOT_EVICTED, pairs, (edit_,), verified=False, flags=flags)
 
     def _rank(self, found: FoundRemedy) -> tuple[bool, bool, int, int, int]:
-        return not found.verified, found.needs_owner, -len(found.cured), len(found.edits), found.moves
+        return not found.verified, found.needs_owner, -len(found.cured), len(found.edits), found.moves_today
 
     def _groups(self) -> list[_Group]:
         made: dict[tuple[object, ...], _Group] = {}
@@ -152,7 +136,7 @@ class Remedies(Struct, frozen=True):
             for pair in tally.pairs:
                 stored = self._losses.asked[pair.position].stored
                 policy = policy_of(stored.annotations)
-                is_failing = fails(figures(pair.classified), holds=self.holds)
+                is_failing = edited.fails(edited.figures(pair.classified), holds=self.holds)
                 if policy is None or not is_failing or pair.is_pending or not self.is_reported(stored):
                     continue
                 effect, why = pair.classified.effect, pair.found.failed_by
@@ -177,7 +161,7 @@ class Remedies(Struct, frozen=True):
         manifest = self.editor.policy(group.policy, stored)
         if manifest is None:
             return
-        closed = closed_edits(
+        known = closed.closed_edits(
             group.effect,
             self.editor.manifests[stored.key],
             stored,
@@ -187,20 +171,20 @@ class Remedies(Struct, frozen=True):
                 for taint in self._losses.inputs.taints.evicting(name, self.loss)
             ],
         )
-        for edits in closed:
+        for edits in known:
             yield from self._verified(group, stored, edits)
         if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
             pairs = frozenset(group.pairs)
-            yield FoundRemedy(group.policy, group.effect, pairs, (guard_edit(),), verified=False)
+            yield FoundRemedy(group.policy, group.effect, pairs, (closed.guard_edit(),), verified=False)
         if group.effect is LossClass.MOVES:
             ref, clusters = ObjectRef(*stored.key), self._losses.inputs.clusters
-            for edits in spreading_edits(ref, self.editor.manifests[stored.key], clusters):
+            for edits in closed.spreading_edits(ref, self.editor.manifests[stored.key], clusters):
                 yield from self._verified(group, stored, edits, rebalances=True)
             return
-        if closed or not pair.found.is_decided:
+        if known or not pair.found.is_decided:
             return
         seen: set[tuple[object, ...]] = set()
-        for answer in LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
+        for answer in edited.LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
             key = tuple((each.slot, each.identity) for each in answer.edits)
             if key not in seen and not self.is_over():
                 seen.add(key)
@@ -209,7 +193,7 @@ class Remedies(Struct, frozen=True):
     def _resumed(self, group: _Group) -> Iterator[FoundRemedy]:
         bindings = [self._losses.asked[place].stored for _, place in group.pairs]
         keys = {each.key for each in bindings if each.spec.scheduling_suspended}
-        edits, apply = resume_patches(sorted(keys))
+        edits, apply = closed.resume_patches(sorted(keys))
         fleet = self.editor.resumed(keys, apply)
         if fleet is not None:
             yield from self._judged(group, fleet, edits, needs_owner=False)
@@ -222,13 +206,13 @@ class Remedies(Struct, frozen=True):
         if fleet is None:
             return
         widens = any(each.harm is Harm.WIDENS or each.op in _WIDENING for each in edits)
-        shown = (*map(edit_shown, edits), *([rebalancer()] if rebalances else ()))
+        shown = (*map(edit_shown, edits), *([closed.rebalancer()] if rebalances else ()))
         yield from self._judged(group, fleet, shown, needs_owner=widens)
 
     def _judged(
-        self, group: _Group, fleet: EditedFleet, edits: tuple[EditShown, ...], *, needs_owner: bool
+        self, group: _Group, fleet: edited.EditedFleet, edits: tuple[EditShown, ...], *, needs_owner: bool
     ) -> Iterator[FoundRemedy]:
-        cured, worse = changes(self._losses, fleet.losses, self.loss, holds=self.holds)
+        cured, worse = edited.changes(self._losses, fleet.losses, self.loss, holds=self.holds)
         if worse or not group.pairs.keys() <= cured:
             return
         target = ObjectRef(group.policy.kind, group.policy.namespace, group.policy.name)
@@ -243,24 +227,19 @@ class Remedies(Struct, frozen=True):
             group.policy, group.effect, cured, shown, fleet.apply, fleet.moves, fleet.starts, widens
         )
 
-    def _leaves_regions(self, after: Losses, cured: frozenset[PairKey]) -> bool:
+    def _leaves_regions(self, after: Losses, cured: frozenset[edited.PairKey]) -> bool:
         """Return whether a cured binding then runs in a region in which none of its policy has been."""
         regions = {each.name: each.region for each in self._losses.side.snapshot}
-        places = {place for _, place in cured}
-        before = {
-            regions.get(target.name, "")
-            for place in places
-            for target in self._losses.asked[place].binding.spec.clusters
-        } | self._regions_after(self._losses, regions, cured)
-        return bool(self._regions_after(after, regions, cured) - before)
 
-    def _regions_after(
-        self, losses: Losses, regions: Mapping[str, str], pairs: frozenset[PairKey]
-    ) -> set[str]:
-        return {
-            regions.get(target.name, "")
-            for number, tally in enumerate(losses.tallies[self.loss])
-            for pair in tally.pairs
-            if (number, pair.position) in pairs
-            for target in pair.found.after
-        }
+        def regions_after(losses: Losses) -> set[str]:
+            return {
+                regions.get(target.name, "")
+                for number, tally in enumerate(losses.tallies[self.loss])
+                for pair in tally.pairs
+                if (number, pair.position) in cured
+                for target in pair.found.after
+            }
+
+        bindings = (self._losses.asked[place].binding for _, place in cured)
+        before = {regions.get(name, "") for each in bindings for name in each.spec.target_names}
+        return bool(regions_after(after) - before - regions_after(self._losses))

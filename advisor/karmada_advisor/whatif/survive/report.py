@@ -18,6 +18,7 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, eviction_delay
 from karmada_advisor.whatif.survive.summary import notes_of_domains, notes_of_pairs, summary
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.structs import asdict
 
 if TYPE_CHECKING:  # the search for edits, which most reports do without
     from karmada_advisor.whatif.survive.remedies import FoundRemedy
@@ -92,19 +93,10 @@ def survival_report(
 
 
 def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> model.LossRemedy:
-    return model.LossRemedy(
-        found.policy,
-        found.effect,
-        tuple(sorted({places[number] for number, _ in found.cured})),
-        len({position for _, position in found.cured}),
-        found.edits,
-        found.apply,
-        found.moves,
-        found.starts,
-        found.needs_owner,
-        found.verified,
-        found.flags,
-    )
+    fields = asdict(found)
+    cured = fields.pop("cured")
+    domains = tuple(sorted({places[number] for number, _ in cured}))
+    return model.LossRemedy(domains=domains, bindings=len({position for _, position in cured}), **fields)
 
 
 def _order(domain: model.DomainLoss) -> tuple[bool, int, int, int, int, int, str, str]:

@@ -32,9 +32,8 @@ from karmada_advisor.whatif.survive.question import (
     check_baseline,
     named,
     purge_modes,
-    taints_of,
+    reaction,
     with_pairs,
-    with_policies,
 )
 from karmada_advisor.whatif.survive.report import survival_report
 from karmada_advisor.whatif.survive.summary import notes_of_others, notes_of_present, notes_of_same
@@ -66,8 +65,7 @@ def survival_reports(
     """
     deadline = time.monotonic() + question.seconds
     loss, pairs = question.loss, question.pairs
-    taints = taints_of(question.settings, taint_policies, fleet)
-    settings = with_policies(question.settings, taint_policies, taints)
+    taints, settings = reaction(question.settings, taint_policies, fleet)
     clusters = {each.name: fleet.manifests[each.name] for each in fleet.clusters}
     same = joined_twice(clusters.values())
     every = failure_domains(
