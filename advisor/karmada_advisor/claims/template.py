@@ -33,19 +33,8 @@ CLAIM_ANNOTATIONS: Final = (POLICY_NAMESPACE_ANNOTATION, POLICY_NAME_ANNOTATION,
 _SKIPPED_NAMESPACE: Final = re.compile(r"karmada-system|karmada-cluster|karmada-es-.*|kube-.*", re.DOTALL)
 """Karmada's own, and the default of ``--skipped-propagating-namespaces``."""
 
-_SKIPPED_GROUPS: Final = frozenset(
-    {
-        "cluster.karmada.io",
-        "policy.karmada.io",
-        "work.karmada.io",
-        "config.karmada.io",
-        "networking.karmada.io",
-        "autoscaling.karmada.io",
-        "remedy.karmada.io",
-        "apps.karmada.io",
-        "events.k8s.io",
-    }
-)
+_SKIPPED: Final = ("cluster", "policy", "work", "config", "networking", "autoscaling", "remedy", "apps")
+_SKIPPED_GROUPS: Final = frozenset({"events.k8s.io", *(f"{name}.karmada.io" for name in _SKIPPED)})
 _SKIPPED_KINDS: Final = frozenset({("v1", "Event")})
 _SKIPPED_VERSIONS: Final = frozenset({"coordination.k8s.io/v1"})
 

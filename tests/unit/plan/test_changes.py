@@ -10,11 +10,10 @@ import pytest
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.whatif.plan.answer import changed_rules
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.fleet_rules import fingerprint
 from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.well_known import POLICY_ID_LABEL
+from karmada_scheduler.api.well_known import CORDON_TAINT, POLICY_ID_LABEL
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.plan.asking import objects_of
 from tests.unit.plan.fleet import policy
@@ -22,7 +21,7 @@ from tests.unit.plan.fleet import policy
 
 def draft(*manifests: Any) -> Draft:
     """Return a draft over a cordoned cluster m1, a cluster m2, and a workload."""
-    m1 = cluster("m1").region("eu").labels(tier="prod").taint(f"{UNSCHEDULABLE}:NoSchedule")
+    m1 = cluster("m1").region("eu").labels(tier="prod").taint(f"{CORDON_TAINT}:NoSchedule")
     m1.allocated({"cpu": "400", "pods": 100})
     web = binding("web", namespace="shop").replicas(4, cpu=1)
     return Draft(objects_of([m1.manifest(), cluster("m2").manifest(), web.manifest(), *manifests]))
@@ -53,7 +52,7 @@ def test_uncordon_removes_the_taint_of_cordon_and_raises_the_generation() -> Non
 def test_cordon_sets_the_taint_once() -> None:
     made = draft()
     made.cordon("m1")
-    assert [str(each) for each in parsed(made).taints] == [f"{UNSCHEDULABLE}:NoSchedule"]
+    assert [str(each) for each in parsed(made).taints] == [f"{CORDON_TAINT}:NoSchedule"]
 
 
 @pytest.mark.parametrize(
@@ -61,8 +60,8 @@ def test_cordon_sets_the_taint_once() -> None:
     [
         ("a=b:NoSchedule", ["cluster.karmada.io/unschedulable:NoSchedule", "a=b:NoSchedule"]),
         ("a:NoExecute", ["cluster.karmada.io/unschedulable:NoSchedule", "a:NoExecute"]),
-        (f"{UNSCHEDULABLE}-", []),
-        (f"{UNSCHEDULABLE}:NoSchedule-", []),
+        (f"{CORDON_TAINT}-", []),
+        (f"{CORDON_TAINT}:NoSchedule-", []),
     ],
 )
 def test_a_taint_is_added_or_removed(written: str, taints: list[str]) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.cluster_edits import UNSCHEDULABLE
 from karmada_advisor.whatif.plan.model import Effect
+from karmada_scheduler.api.well_known import CORDON_TAINT
 from karmada_scheduler.testing import cluster
 from tests.unit.plan.asking import effects, only, placement, plan_of
 from tests.unit.plan.test_classes import settled, web
@@ -60,7 +60,7 @@ def test_without_such_bindings_a_cluster_that_is_not_ready_moves_nothing() -> No
 
 def test_replicas_that_are_assigned_to_a_cluster_out_of_service_cannot_start() -> None:
     asked = settled(web(replicas=4), m1=2, m2=2)
-    down = cluster("m2").capacity(cpu=100).taint(f"{UNSCHEDULABLE}:NoSchedule")
+    down = cluster("m2").capacity(cpu=100).taint(f"{CORDON_TAINT}:NoSchedule")
     plan = plan_of(
         [cluster("m1").capacity(cpu=100), down], [asked], lambda draft: draft.scale("default/web", 8)
     )

@@ -19,9 +19,7 @@ from karmada_advisor.whatif.plan.objects import (
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError, integer_at
-
-UNSCHEDULABLE: Final = "cluster.karmada.io/unschedulable"
-"""The key of the taint that ``karmadactl cordon`` sets."""
+from karmada_scheduler.api.well_known import CORDON_TAINT
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"
 """The key of the taint that Karmada's controller gives to a cluster that is not ready."""
@@ -45,12 +43,12 @@ class ClusterEdits(ChangedObjects):
 
     def cordon(self, name: str) -> None:
         """Add the taint of ``karmadactl cordon``."""
-        self._set_taint(name, {"key": UNSCHEDULABLE, "effect": "NoSchedule"}, "cordoned")
+        self._set_taint(name, {"key": CORDON_TAINT, "effect": "NoSchedule"}, "cordoned")
 
     def uncordon(self, name: str) -> None:
         """Remove the taint of ``karmadactl cordon``."""
         taints = self._taints(name)
-        left = [each for each in taints if each.get("key") != UNSCHEDULABLE]
+        left = [each for each in taints if each.get("key") != CORDON_TAINT]
         if len(left) == len(taints):
             raise ChangeError(f"--uncordon: cluster {name} is not cordoned")
         self._set_taints(name, left, "uncordoned")

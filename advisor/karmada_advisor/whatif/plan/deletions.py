@@ -27,7 +27,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.matching import NO_EXECUTE, Taint
 from karmada_scheduler.api.placement import Placement
 
 
@@ -78,8 +78,6 @@ def _reason(each: Comparison, new: Binding, side: PlanSide) -> str:
         return f"{decided.held.plugin} holds it: {decided.held.reason}"
     return decided.error or "the decision keeps it there"
 
-
-NO_EXECUTE = "NoExecute"
 
 Taints = Mapping[str, Sequence[Taint]]
 """Taints by the name of the cluster."""

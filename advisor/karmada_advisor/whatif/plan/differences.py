@@ -11,21 +11,12 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.policy import ID_LABELS
 
 _NAMED_BY: Final[Mapping[str, tuple[str, ...]]] = {
-    "clusterAffinities": ("affinityName",),
-    "overflowAffinities": ("affinityName",),
     "spreadConstraints": ("spreadByField", "spreadByLabel"),
-    "matchExpressions": ("key",),
-    "clusterTolerations": ("key",),
-    "tolerations": ("key",),
-    "taints": ("key",),
     "conditions": ("type",),
     "apiEnablements": ("groupVersion",),
-    "clusters": ("name",),
-    "components": ("name",),
-    "containers": ("name",),
-    "initContainers": ("name",),
-    "volumes": ("name",),
-    "env": ("name",),
+    **dict.fromkeys(("clusterAffinities", "overflowAffinities"), ("affinityName",)),
+    **dict.fromkeys(("matchExpressions", "clusterTolerations", "tolerations", "taints"), ("key",)),
+    **dict.fromkeys(("clusters", "components", "containers", "initContainers", "volumes", "env"), ("name",)),
 }
 """By the name of a list, the fields of which the first that is set names an item."""
 

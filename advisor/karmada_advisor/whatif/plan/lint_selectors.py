@@ -9,6 +9,7 @@ from karmada_advisor.claims.policy import ClaimingPolicy, read_policy
 from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, TemplateKey, read_template, template_of
 from karmada_advisor.explain.model import PolicyRef
+from karmada_advisor.state.stored import is_namespaced
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.lint_placement import did_you_mean
 from karmada_advisor.whatif.plan.model import PlanWarning
@@ -16,20 +17,6 @@ from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.structs import Struct
-
-_CLUSTER_SCOPED: Final = frozenset(
-    {
-        ("v1", "Namespace"),
-        ("v1", "PersistentVolume"),
-        ("rbac.authorization.k8s.io", "ClusterRole"),
-        ("rbac.authorization.k8s.io", "ClusterRoleBinding"),
-        ("apiextensions.k8s.io", "CustomResourceDefinition"),
-        ("storage.k8s.io", "StorageClass"),
-        ("networking.k8s.io", "IngressClass"),
-        ("scheduling.k8s.io", "PriorityClass"),
-    }
-)
-"""API group, "v1" for the core group, and kind of what people select most often of Kubernetes' cluster-scoped kinds."""
 
 _ALIKE: Final = 0.8
 """How similar a name has to be to count as a mistyped one where not all templates are known."""
@@ -177,7 +164,8 @@ class Templates:
         found = self._by_kind.get((selector.api_version, selector.kind))
         if found:
             return not found[0].key.namespace
-        return (selector.api_version.partition("/")[0], selector.kind) in _CLUSTER_SCOPED
+        is_of_kubernetes = selector.api_version == "v1" or ".k8s.io/" in selector.api_version
+        return is_of_kubernetes and not is_namespaced(selector.kind)
 
     def _nearest_kind(self, selector: Selector, policy: ClaimingPolicy, kind: str) -> tuple[str, str, str]:
         if (selector.api_version, selector.kind) in self._known.not_served:

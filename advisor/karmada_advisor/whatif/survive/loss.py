@@ -22,21 +22,21 @@ from enum import Enum
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.state.stored import mapping, mappings
-from karmada_advisor.whatif.plan.deletions import NO_EXECUTE, applied_placement
+from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
+from karmada_advisor.whatif.plan.deletions import applied_placement
 from karmada_advisor.whatif.plan.holds import HoldOf, nothing_holds
 from karmada_advisor.whatif.survive.classify import PresentOn
 from karmada_advisor.whatif.survive.domains import FailureDomain
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask
 from karmada_scheduler.api.cluster import READY, Cluster
 from karmada_scheduler.api.manifest import Manifest
-from karmada_scheduler.api.matching import Taint
+from karmada_scheduler.api.matching import NO_EXECUTE, Taint
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import ClusterAffinity
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
-NOT_READY: Final = "cluster.karmada.io/not-ready"
 UNREACHABLE: Final = "cluster.karmada.io/unreachable"
 LOST: Final = Taint(UNREACHABLE, "", NO_EXECUTE)
 """The taint from which bindings are evicted if no ClusterTaintPolicy adds another one."""
