@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 from enum import Enum
-from typing import Final
+from typing import Final, Self
 
 from karmada_scheduler.structs import Struct, field
 
 API_VERSION: Final = "explain.pyscheduler.karmada.io/v1alpha1"
+
+
+class WordedEnum(Enum):
+    """A closed list whose members have words for people besides their values: ``NAME = value, words``."""
+
+    _value_: str
+    words: str
+
+    def __new__(cls, value: str, words: str) -> Self:
+        """Make a member."""
+        made = object.__new__(cls)
+        made._value_, made.words = value, words
+        return made
 
 
 class Target(Struct, frozen=True):

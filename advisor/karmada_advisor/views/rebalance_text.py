@@ -15,17 +15,6 @@ _CLUSTERS: Final = 6
 _EXAMPLES: Final = 3
 _NAMES: Final = 3
 
-_LEFT: Final = {
-    model.Left.LOCALITY_KEEPS: "cluster maxGroups is met by present clusters, which score 100: a rebalance selects them again",
-    model.Left.SAME_PLACEMENT: "a rebalance gives the placement that it has",
-    model.Left.NO_GAIN: "would move, and not serve the goal",
-    model.Left.BELOW_MIN_KEPT: "more than --min-kept permits would move",
-    model.Left.MAX_MOVES: "more would move than --max-moves permits",
-    model.Left.MAX_BINDINGS: "--max-bindings is reached",
-    model.Left.MAX_PER_NAMESPACE: "--max-per-namespace is reached",
-    model.Left.FAILS: "the decision would fail",
-    model.Left.CHANGES_ANYWAY: "the next event moves it without a rebalance",
-}
 _REASONS: Final = {
     model.Reason.PLACED: "placed at last",
     model.Reason.DISALLOWED: "off clusters that the policy no longer allows",
@@ -100,7 +89,7 @@ def _left(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock
         rows = []
         for left in proposal.left:
             names = style.fold(left.bindings, limit=_NAMES)
-            rows.append((f"{left.count:,}", left.reason.value, f"{_LEFT[left.reason]}: {names}"))
+            rows.append((f"{left.count:,}", left.reason.value, f"{left.reason.words}: {names}"))
         yield Table((), rows, ">", indent=2)
     if proposal.skipped:
         skipped = {group.reason: group.count for group in proposal.skipped}

@@ -168,5 +168,5 @@ def _cell(losses: Sequence[BindingLoss], link: str) -> str | document.Cell:
     worst = min((loss.effect for loss in losses), key=_WORST.__getitem__)
     letter, dark = LETTERS[worst], sum(loss.dark for loss in losses)
     shade = "worst" if dark else _SHADES.get(letter, "bad")
-    title = f"{words.WHAT[worst]}; {dark} dark of {len(losses)}"
+    title = f"{worst.words}; {dark} dark of {len(losses)}"
     return document.Cell(f"{letter} {dark}/{len(losses)}", link=link, title=title, shade=shade)

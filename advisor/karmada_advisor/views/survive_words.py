@@ -11,21 +11,6 @@ from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import kind_order
 
-WHAT: Final = {
-    LossClass.SWEPT: "moves although it was not there: the loss lets other regions win",
-    LossClass.NOT_EVICTED: "not evicted: eviction is off, it tolerates the taint, or no placement was applied",
-    LossClass.FROZEN: "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
-    LossClass.NOT_JUDGED: "not judged",
-    LossClass.HELD: "evicted, and held",
-    LossClass.CLEARED: "cleared: healthy replicas elsewhere are removed, too",
-    LossClass.UNPLACED: "unplaced: no cluster takes it",
-    LossClass.BLOCKED: "blocked: its purge mode lets the new replicas wait for the lost cluster",
-    LossClass.STUCK: "stuck: every decision fails, and what is elsewhere stays",
-    LossClass.SHORT: "short: there is not enough capacity",
-    LossClass.HOLDS: "holds",
-    LossClass.MOVES: "moves",
-    LossClass.UNTOUCHED: "untouched",
-}
 FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
 """The columns of ``figures``."""
 
@@ -93,8 +78,8 @@ def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: model.
     if effect is LossClass.MOVES and any(loss.missing for _, loss in members):
         return "moves, and less runs there than is wanted"
     if effect is LossClass.BLOCKED:
-        return f"{WHAT[effect]}, for {duration(settings.eviction_timeout)} at most"
-    return WHAT[effect]
+        return f"{effect.words}, for {duration(settings.eviction_timeout)} at most"
+    return effect.words
 
 
 def policy_name(binding: model.BindingLosses) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import Enum
 
 from karmada_advisor.explain.model import PolicyRef, Provenance
-from karmada_advisor.state.model import BindingEntry, Target
+from karmada_advisor.state.model import BindingEntry, Target, WordedEnum
 from karmada_scheduler.structs import Struct
 
 
@@ -31,27 +31,23 @@ class Reason(Enum):
     """It serves the goal."""
 
 
-class Left(Enum):
+class Left(WordedEnum):
     """Why a binding is not in a proposal."""
 
-    LOCALITY_KEEPS = "LocalityKeeps"
+    LOCALITY_KEEPS = (
+        "LocalityKeeps",
+        "cluster maxGroups is met by present clusters, which score 100: a rebalance selects them again",
+    )
     """The clusters that it has meet maxGroups, and present clusters score 100: a rebalance selects them again."""
-    SAME_PLACEMENT = "SamePlacement"
+    SAME_PLACEMENT = "SamePlacement", "a rebalance gives the placement that it has"
     """A rebalance gives the clusters and replicas that it has."""
-    NO_GAIN = "NoGain"
-    """It would move, and not serve the goal."""
-    BELOW_MIN_KEPT = "BelowMinKept"
-    """More than ``--min-kept`` permits would move."""
-    MAX_MOVES = "MaxMoves"
-    """More would move than ``--max-moves`` permits."""
-    MAX_BINDINGS = "MaxBindings"
-    """``--max-bindings`` is reached."""
-    MAX_PER_NAMESPACE = "MaxPerNamespace"
-    """``--max-per-namespace`` is reached."""
-    FAILS = "Fails"
-    """The decision would fail."""
-    CHANGES_ANYWAY = "ChangesAnyway"
-    """The next event moves it without a rebalance."""
+    NO_GAIN = "NoGain", "would move, and not serve the goal"
+    BELOW_MIN_KEPT = "BelowMinKept", "more than --min-kept permits would move"
+    MAX_MOVES = "MaxMoves", "more would move than --max-moves permits"
+    MAX_BINDINGS = "MaxBindings", "--max-bindings is reached"
+    MAX_PER_NAMESPACE = "MaxPerNamespace", "--max-per-namespace is reached"
+    FAILS = "Fails", "the decision would fail"
+    CHANGES_ANYWAY = "ChangesAnyway", "the next event moves it without a rebalance"
 
 
 class Skipped(Enum):

@@ -6,6 +6,7 @@ from collections.abc import Container, Mapping, Sequence
 from enum import Enum
 from typing import Final, NamedTuple
 
+from karmada_advisor.state.model import WordedEnum
 from karmada_advisor.state.propagation import Suspended, rows_of
 from karmada_advisor.state.stored import Manifest
 from karmada_advisor.whatif.plan.capacity_model import Demand
@@ -19,34 +20,40 @@ from karmada_scheduler.structs import Struct, field
 Targets = Sequence[TargetCluster]
 
 
-class LossClass(Enum):
+class LossClass(WordedEnum):
     """What a loss does to a binding; each pair of both has exactly one, the first that applies."""
 
-    UNTOUCHED = "untouched"
+    UNTOUCHED = "untouched", "untouched"
     """It was not there, and stays as it is."""
-    SWEPT = "swept"
+    SWEPT = "swept", "moves although it was not there: the loss lets other regions win"
     """It was not there, and moves all the same: the loss changes which region is the best."""
-    NOT_EVICTED = "not-evicted"
+    NOT_EVICTED = (
+        "not-evicted",
+        "not evicted: eviction is off, it tolerates the taint, or no placement was applied",
+    )
     """It was there, and nothing takes it away."""
-    FROZEN = "frozen"
+    FROZEN = (
+        "frozen",
+        "evicted, and nobody decides: its scheduling is suspended, or its scheduler is not there",
+    )
     """It is evicted, and nobody decides where its lost replicas go."""
-    NOT_JUDGED = "not-judged"
+    NOT_JUDGED = "not-judged", "not judged"
     """It is evicted, and the rules by which its scheduler decides are not known."""
-    HELD = "held"
+    HELD = "held", "evicted, and held"
     """It is evicted, and a Guard plugin, a quota or a plugin keeps it from moving."""
-    CLEARED = "cleared"
+    CLEARED = "cleared", "cleared: healthy replicas elsewhere are removed, too"
     """No cluster fits, so that its healthy replicas elsewhere are removed, too."""
-    UNPLACED = "unplaced"
+    UNPLACED = "unplaced", "unplaced: no cluster takes it"
     """Nothing of it was elsewhere, and no cluster takes it."""
-    BLOCKED = "blocked"
+    BLOCKED = "blocked", "blocked: its purge mode lets the new replicas wait for the lost cluster"
     """It is placed elsewhere, and its purge mode lets the new replicas wait for the lost cluster, or the end of a timeout."""
-    STUCK = "stuck"
+    STUCK = "stuck", "stuck: every decision fails, and what is elsewhere stays"
     """A spread constraint or a plugin lets every decision fail; what is elsewhere stays."""
-    SHORT = "short"
+    SHORT = "short", "short: there is not enough capacity"
     """There is not enough capacity for the lost replicas."""
-    HOLDS = "holds"
+    HOLDS = "holds", "holds"
     """Enough runs elsewhere already; nothing has to start."""
-    MOVES = "moves"
+    MOVES = "moves", "moves"
     """Its lost replicas start elsewhere."""
 
 
