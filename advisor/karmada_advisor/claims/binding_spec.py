@@ -6,6 +6,7 @@ ApplyClusterPolicy; pkg/util/binding.go MergePolicySuspension.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions, Replicas
@@ -98,10 +99,10 @@ def _made(
     if replicas.known and replicas.requirements is not None:
         spec["replicaRequirements"] = replicas.requirements
     if template.key.namespace:
-        if options.workload_affinity and (groups := _groups(policy, template)):
+        if options.gates.enabled("WorkloadAffinity") and (groups := _groups(policy, template)):
             spec["workloadAffinityGroups"] = groups
-        if options.priority_based_scheduling and policy.priority_class:
-            spec["schedulePriority"] = {"priority": _priority(policy, options)}
+        if options.known_classes is not None and policy.priority_class:
+            spec["schedulePriority"] = {"priority": _priority(policy, options.known_classes)}
     return spec
 
 
@@ -110,9 +111,9 @@ def _resource(template: Template) -> dict[str, object]:
     return object_fields(template.key) | {name: value for name, value in more.items() if value}
 
 
-def _priority(policy: ClaimingPolicy, options: DetectorOptions) -> int:
+def _priority(policy: ClaimingPolicy, classes: Mapping[str, int]) -> int:
     try:
-        return options.priority_classes[policy.priority_class]
+        return classes[policy.priority_class]
     except KeyError:
         raise MissingPriorityClassError(policy.priority_class) from None
 

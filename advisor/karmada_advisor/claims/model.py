@@ -172,53 +172,33 @@ class DetectorOptions(Struct, frozen=True):
     The defaults are Karmada's.
 
     Attributes:
-        preemption: Gate PropagationPolicyPreemption.
-        workload_affinity: Gate WorkloadAffinity.
-        priority_based_scheduling: Gate PriorityBasedScheduling.
-        resource_quota_estimate: Gate ResourceQuotaEstimate.
-        priority_classes: Value by name of PriorityClass.
+        gates: Its feature gates, and the rules of its version.
+        priority_classes: Value by name of PriorityClass; None if they are not known: then policies give no priority.
         sizes: What an interpreter would read, by template.
-        refuses_old_purge_modes: Whether the API server refuses the purge modes that Karmada 1.19 does not have any more.
         customized: apiVersion and kind of the templates whose replicas a ResourceInterpreterCustomization or a webhook of the
             control plane reads: they are not known.
     """
 
-    preemption: bool = False
-    workload_affinity: bool = False
-    priority_based_scheduling: bool = False
-    resource_quota_estimate: bool = False
-    priority_classes: Mapping[str, int] = field(default_factory=dict)
+    gates: FeatureGates = field(default_factory=FeatureGates)
+    priority_classes: Mapping[str, int] | None = None
     sizes: Mapping[TemplateKey, Replicas] = field(default_factory=dict)
-    refuses_old_purge_modes: bool = False
     customized: AbstractSet[tuple[str, str]] = frozenset()
+
+    @property
+    def preemption(self) -> bool:
+        """Whether policies may take templates from others."""
+        return self.gates.enabled("PropagationPolicyPreemption")
+
+    @property
+    def known_classes(self) -> Mapping[str, int] | None:
+        """The PriorityClasses in which the one of a policy is looked up; None if none is."""
+        return self.priority_classes if self.gates.enabled("PriorityBasedScheduling") else None
 
     def missing_class(self, policy: Manifest) -> str:
         """Return the PriorityClass that a policy names and that does not exist; "" without one, or if it is not looked up."""
         found = read_mapping(read_mapping(policy, "spec", ""), "schedulePriority", "spec")
-        name = str(found.get("priorityClassName") or "")
-        return name if self.priority_based_scheduling and name not in self.priority_classes else ""
-
-    @classmethod
-    def of(
-        cls,
-        gates: FeatureGates,
-        *,
-        priority_classes: Mapping[str, int] | None = None,
-        sizes: Mapping[TemplateKey, Replicas] | None = None,
-        customized: AbstractSet[tuple[str, str]] = frozenset(),
-    ) -> DetectorOptions:
-        """Return the options with feature gates; policies get no priority where the PriorityClasses are not known."""
-        return cls(
-            preemption=gates.enabled("PropagationPolicyPreemption"),
-            workload_affinity=gates.enabled("WorkloadAffinity"),
-            priority_based_scheduling=priority_classes is not None
-            and gates.enabled("PriorityBasedScheduling"),
-            resource_quota_estimate=gates.enabled("ResourceQuotaEstimate"),
-            priority_classes=priority_classes or {},
-            refuses_old_purge_modes=gates.rules.refuses_old_purge_modes,
-            sizes=sizes or {},
-            customized=customized,
-        )
+        name, known = str(found.get("priorityClassName") or ""), self.known_classes
+        return name if known is not None and name not in known else ""
 
 
 DEFAULTS: Final = DetectorOptions()

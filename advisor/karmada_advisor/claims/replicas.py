@@ -68,7 +68,7 @@ def replicas_of(template: Template, options: DetectorOptions = DEFAULTS) -> Repl
         return UNKNOWN
     replicas, pod_spec = reader(read_mapping(template.manifest, "spec", ""))
     requirements = _requirements(pod_spec)
-    if options.resource_quota_estimate and requirements is not None:
+    if requirements is not None and options.gates.enabled("ResourceQuotaEstimate"):
         requirements["namespace"] = template.key.namespace
         if priority_class := pod_spec.get("priorityClassName"):
             requirements["priorityClassName"] = priority_class

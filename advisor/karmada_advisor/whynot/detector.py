@@ -9,9 +9,10 @@ from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import DetectorOptions, PolicyWritten
 from karmada_advisor.claims.template import template_of
 from karmada_scheduler.api.manifest import Manifest, ManifestError
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.structs import replace
 
-_WITH_PREEMPTION: Final = DetectorOptions(preemption=True)
+_WITH_PREEMPTION: Final = DetectorOptions(FeatureGates({"PropagationPolicyPreemption": True}))
 """An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
 
 

@@ -27,6 +27,7 @@ from karmada_advisor.claims.template import (
 )
 from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.policy import ID_LABELS, PolicyKey
+from karmada_scheduler.config.features import FeatureGates
 from tests.checks.claims.cases import Move
 from tests.checks.claims.policies import PRIORITY_CLASSES
 from tools.manifests import Manifest
@@ -85,12 +86,7 @@ class Ids:
 
 def options(gates: Mapping[str, bool]) -> DetectorOptions:
     """Return how the detector of the check runs."""
-    return DetectorOptions(
-        preemption=gates.get("PropagationPolicyPreemption", False),
-        workload_affinity=gates.get("WorkloadAffinity", False),
-        priority_based_scheduling=gates.get("PriorityBasedScheduling", False),
-        priority_classes=PRIORITY_CLASSES,
-    )
+    return DetectorOptions(FeatureGates(gates), PRIORITY_CLASSES)
 
 
 def events_of(move: Move, stored: Sequence[Manifest]) -> list[Event]:

@@ -16,9 +16,10 @@ from karmada_advisor.claims.model import (
 )
 from karmada_advisor.claims.template import Template, read_template
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, ID_LABELS, PROPAGATION_POLICY, PolicyKey
+from karmada_scheduler.config.features import FeatureGates
 
 NAMESPACE = "shop"
-PREEMPTION = DetectorOptions(preemption=True)
+PREEMPTION = DetectorOptions(FeatureGates({"PropagationPolicyPreemption": True}))
 
 Manifest = dict[str, Any]
 

@@ -16,6 +16,7 @@ from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_
 from karmada_advisor.claims.template import read_template, template_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.config.features import FeatureGates
 from tests.unit.claims.objects import (
     NAMESPACE,
     Cluster,
@@ -128,17 +129,15 @@ def test_priorities_and_groups_need_their_gates() -> None:
         deployment(labels={"app": "web"}),
     )
     assert not {"schedulePriority", "workloadAffinityGroups"} & spec_of(Cluster(), own, web).keys()
-    gates = DetectorOptions(
-        workload_affinity=True, priority_based_scheduling=True, priority_classes={"high": 1000}
-    )
-    spec = spec_of(Cluster(gates), own, web)
+    gates = FeatureGates({"WorkloadAffinity": True, "PriorityBasedScheduling": True})
+    spec = spec_of(Cluster(DetectorOptions(gates, {"high": 1000})), own, web)
     assert spec["schedulePriority"] == {"priority": 1000}
     assert spec["workloadAffinityGroups"] == {"affinityGroup": "app=web"}
 
 
 def test_without_its_priority_class_a_template_is_claimed_and_gets_no_binding() -> None:
     priority = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "missing"}
-    shop = Cluster(DetectorOptions(priority_based_scheduling=True))
+    shop = Cluster(DetectorOptions(FeatureGates({"PriorityBasedScheduling": True}), {}))
     result = shop.apply(policy("own", schedulePriority=priority), deployment())
     assert (claimed_by(result), goes_to(result), only(result).waits) == ("own", None, Waits.PRIORITY_CLASS)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from karmada_advisor.claims.model import DetectorOptions, Waits
+from karmada_scheduler.config.features import FeatureGates
 from tests.unit.claims.objects import (
     PREEMPTION,
     all_deployments,
@@ -128,13 +129,13 @@ def test_a_policy_that_matches_everything_cannot_preempt() -> None:
 
 
 def test_an_edit_that_loses_the_template_may_still_reach_the_binding_if_its_successor_makes_none() -> None:
-    gates = DetectorOptions(preemption=True, priority_based_scheduling=True)
+    gates = FeatureGates({"PropagationPolicyPreemption": True, "PriorityBasedScheduling": True})
     missing = {"priorityClassSource": "KubePriorityClass", "priorityClassName": "missing"}
     shop = cluster_with(
         policy("first", priority=5, to="here"),
         WEB,
         policy("second", priority=3, preemption="Always", schedulePriority=missing),
-        options=gates,
+        options=DetectorOptions(gates, {}),
     )
     result = shop.apply(policy("first", priority=1, to="there"))
     assert (claimed_by(result), goes_to(result), only(result).waits) == (

@@ -148,7 +148,7 @@ def _lints(file: PlacementTestFile, known: Known, detector: DetectorOptions) -> 
             for warning in (
                 *lint_written(manifest),
                 *lint_clusters(read_policy(with_defaults(manifest)), values),
-                *(lint_for_1_19(manifest, detector) if detector.refuses_old_purge_modes else ()),
+                *(lint_for_1_19(manifest, detector) if detector.gates.rules.refuses_old_purge_modes else ()),
             )
         ]
         for manifest in file.policies
@@ -161,7 +161,7 @@ def _rules(file: PlacementTestFile) -> DecisionRules:
 
 def _detector(file: PlacementTestFile) -> DetectorOptions:
     gates = FeatureGates({**file.gates, **file.controller_gates}, _rules(file))
-    return DetectorOptions.of(gates, priority_classes=file.priority_classes, sizes=file.sizes)
+    return DetectorOptions(gates, file.priority_classes, file.sizes)
 
 
 def objects_of(file: PlacementTestFile) -> PlanObjects:

@@ -98,7 +98,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                 other_mode=lambda: dry_run(_in_other_mode(changed)),
                 rules_text=question.rules.fingerprint,
                 rule_changes=rule_changes,
-                detector=DetectorOptions.of(gates, priority_classes=classes, customized=customized),
+                detector=DetectorOptions(gates, classes, customized=customized),
                 evicts=question.evicts,
                 with_drift=question.with_drift,
                 schedulers=schedulers,

@@ -42,14 +42,14 @@ def lint_for_1_19(policy: Manifest, detector: DetectorOptions) -> Iterator[PlanW
     """Yield what Karmada 1.19 refuses of a policy, by the options of its detector."""
     key = policy_key(policy)
     name, mode = f"{key.kind}/{key}", value_at(policy, *_MODE)
-    if detector.refuses_old_purge_modes and mode in OLD_PURGE_MODES:
+    if detector.gates.rules.refuses_old_purge_modes and mode in OLD_PURGE_MODES:
         text = f"it is {mode}, and Karmada 1.19 {_CONSEQUENCES[mode]}"
         yield PlanWarning("PurgeModeRefused", name, ".".join(_MODE), text, OLD_PURGE_MODES[mode])
     if missing := detector.missing_class(policy):
         text = f"PriorityClass {missing} does not exist: Karmada makes no bindings for the policy, and updates none"
         path = "spec.schedulePriority.priorityClassName"
         yield PlanWarning(
-            "PriorityClassMissing", name, path, text, nearest(missing, detector.priority_classes)
+            "PriorityClassMissing", name, path, text, nearest(missing, detector.priority_classes or ())
         )
 
 
