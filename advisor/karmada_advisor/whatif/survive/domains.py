@@ -39,7 +39,7 @@ class FailureDomain(Struct, frozen=True):
     kind: str
     name: str
     clusters: tuple[str, ...]
-    partly: tuple[str, ...] = ()
+    partly: tuple[str, ...]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"

@@ -9,6 +9,7 @@ from karmada_advisor.explain.remedy_model import ObjectPatch
 from karmada_advisor.state.model import BindingEntry, Target
 from karmada_advisor.whatif.plan.capacity_model import Demand
 from karmada_advisor.whatif.survive.classify import FailedBy, LossClass
+from karmada_advisor.whatif.survive.domains import FailureDomain
 from karmada_advisor.whatif.survive.loss import UNREACHABLE, Loss
 from karmada_advisor.whynot.model import EditShown
 from karmada_scheduler.structs import Struct
@@ -91,14 +92,10 @@ class Overcommitted(Struct, frozen=True):
     demands: tuple[Demand, ...]
 
 
-class DomainLoss(Struct, frozen=True):
-    """What the loss of one domain does.
+class DomainLoss(FailureDomain, frozen=True):
+    """A domain, and what its loss does.
 
     Attributes:
-        kind: ``cluster``, ``zone``, ``region``, ``provider`` or ``label=KEY``.
-        name: Its name, or the value of the label.
-        clusters: The clusters that are lost.
-        partly: Clusters in this and other zones, which are not lost.
         done: Whether its loss was decided; if not, nothing is known about it.
         is_spof: Whether it makes at least one workload dark.
         chosen: What happens in the world by which domains are ordered.
@@ -107,19 +104,12 @@ class DomainLoss(Struct, frozen=True):
         overcommitted: Where more is asked than is free, the most first.
     """
 
-    kind: str
-    name: str
-    clusters: tuple[str, ...]
-    partly: tuple[str, ...]
     done: bool
     is_spof: bool
     chosen: LossCounts
     itself: LossCounts
     times: LossTimes | None
     overcommitted: tuple[Overcommitted, ...]
-
-    def __str__(self) -> str:
-        return f"{self.kind} {self.name}"
 
 
 class BindingLoss(Struct, frozen=True):

@@ -58,6 +58,7 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
             PAIR,
             f"{domains[one].name}+{domains[other].name}",
             tuple(sorted({*domains[one].clusters, *domains[other].clusters})),
+            (),
         )
         for one, other in pairs
     ]

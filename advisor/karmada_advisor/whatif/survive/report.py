@@ -131,16 +131,13 @@ class _Report:
         chosen = tallies[self._settings.loss][number]
         counts = self._counts(chosen)
         return number, model.DomainLoss(
-            domain.kind,
-            domain.name,
-            domain.clusters,
-            domain.partly,
-            self._losses.done[number],
-            counts.dark > 0,
-            counts,
-            self._counts(tallies[Loss.ITSELF][number]),
-            self._times(domain, chosen),
-            tuple(
+            **asdict(domain),
+            done=self._losses.done[number],
+            is_spof=counts.dark > 0,
+            chosen=counts,
+            itself=self._counts(tallies[Loss.ITSELF][number]),
+            times=self._times(domain, chosen),
+            overcommitted=tuple(
                 model.Overcommitted(name, demands)
                 for name, demands in sorted(
                     chosen.overcommitted.items(),
