@@ -138,16 +138,8 @@ def _in_turn(events: Sequence[Event]) -> list[Sequence[Event]]:
 
 def _unchanged(template: Template, original: Manifest | None) -> TemplateClaim:
     """Return a template that the change does not concern."""
-    policy = template.claim.policy
-    return TemplateClaim(
-        template=template.key,
-        binding=template.key.binding,
-        policy_before=policy,
-        policy_after=policy,
-        claim_after=template.claim,
-        binding_before=original,
-        binding_after=original,
-    )
+    key, policy = template.key, template.claim.policy
+    return TemplateClaim(key, key.binding, policy, policy, template.claim, original, original)
 
 
 def _changed(

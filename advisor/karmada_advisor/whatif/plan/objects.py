@@ -86,14 +86,7 @@ class PlanObjects(Struct):
 
     def copy(self) -> PlanObjects:
         """Return a copy whose objects can be replaced; the manifests are shared."""
-        return PlanObjects(
-            copy(self.clusters),
-            copy(self.bindings),
-            copy(self.policies),
-            copy(self.templates),
-            copy(self.metadata_only),
-            self.unreadable,
-        )
+        return PlanObjects(*(copy(getattr(self, name)) for name in self.__struct_fields__))
 
     def add(self, manifest: Manifest) -> None:
         """Add an object; of two with one name, the first counts."""
