@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from karmada_advisor.cli.output import print_errors
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -13,6 +14,9 @@ from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane, FleetSource, RunningScheduler
 from karmada_scheduler.framework.profile.factory import Registration
+
+_OBJECTS: Final = ("clusters", "bindings", "policies", "quotas", "workloads")
+"""The flags for files of objects, which a source has by the same names."""
 
 
 def control_plane_of(arguments: argparse.Namespace) -> ControlPlane:
@@ -32,22 +36,16 @@ def source_of(arguments: argparse.Namespace) -> FleetSource:
     Raises:
         NoAnswerError: They contradict each other.
     """
-    others = ("clusters", "bindings", "policies", "quotas", "workloads", "kubeconfig", "context", "process")
+    others = (*_OBJECTS, "kubeconfig", "context", "process")
     if arguments.replay and (
         named := [
             f"--{'from' if name == 'process' else name}" for name in others if getattr(arguments, name, "")
         ]
     ):
         raise NoAnswerError(f"--replay has the objects already: leave out {', '.join(named)}")
+    given, names = vars(arguments), (*_OBJECTS, "namespace", "replay")
     return FleetSource(
-        plane=control_plane_of(arguments),
-        namespace=getattr(arguments, "namespace", ""),
-        clusters=arguments.clusters,
-        bindings=arguments.bindings,
-        policies=arguments.policies,
-        workloads=arguments.workloads,
-        quotas=getattr(arguments, "quotas", ()),
-        replay=arguments.replay,
+        plane=control_plane_of(arguments), **{name: given[name] for name in names if name in given}
     )
 
 

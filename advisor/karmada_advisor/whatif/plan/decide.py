@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import rebalanced
@@ -15,6 +16,7 @@ from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
+from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -223,6 +225,11 @@ def _held(decision: Decision) -> HeldMove | None:
     if not isinstance(error, HeldError) or guarded is None:
         return None
     return HeldMove(guarded.refused_by, guarded.reason, guarded.refused_targets or (), error.retry_after)
+
+
+def settled(binding: Binding, found: Decision) -> Binding:
+    """Return a binding after a decision is written, at a time after which a requested reschedule is done."""
+    return as_written(binding, found, binding.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC))
 
 
 def without_clusters(binding: Binding, clusters: Container[str]) -> Binding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import units
@@ -148,8 +149,9 @@ class Usage:
         ]
         return max(shares, default=None)
 
-    def shares(self) -> dict[str, float]:
-        """Return the dominant shares of all clusters that report theirs."""
+    @cached_property
+    def shares(self) -> Mapping[str, float]:
+        """The dominant shares of all clusters that report theirs."""
         found = {name: self.share(name) for name in self._clusters}
         return {name: share for name, share in found.items() if share is not None}
 
@@ -158,6 +160,7 @@ class Usage:
     ) -> None:
         """Let the replicas of a binding stop and start."""
         amounts = requests(spec)
+        self.__dict__.pop("shares", None)
         for name, replicas in differences(before, after).items():
             if name not in self._allocatable:
                 continue

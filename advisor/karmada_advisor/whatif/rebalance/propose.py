@@ -9,7 +9,7 @@ from typing import Any, Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
-from karmada_advisor.whatif.plan.decide import PlanSide, no_progress
+from karmada_advisor.whatif.plan.decide import PlanSide, no_progress, settled
 from karmada_advisor.whatif.plan.effects import differences
 from karmada_advisor.whatif.plan.fleet_rules import SHOWN
 from karmada_advisor.whatif.rebalance import model
@@ -18,7 +18,6 @@ from karmada_advisor.whatif.rebalance.search import RebalanceSearch
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
@@ -41,8 +40,8 @@ def propose(inputs: Inputs) -> model.RebalanceProposal:
         len(moves),
         sum(each.stops for each in moves),
         tuple(found.batches),
-        deviation(before.shares()),
-        deviation(found.usage.shares()),
+        deviation(before.shares),
+        deviation(found.usage.shares),
         _shares(inputs.bindings, moves, before, found.usage),
         _left(inputs.bindings, found),
         tuple(
@@ -162,11 +161,5 @@ def _edited(binding: Binding, placement: Placement, side: PlanSide) -> Binding:
     changed = replace(binding, spec=replace(binding.spec, placement=placement))
     if not side.is_assigned(changed):
         return changed
-    outcome, decision = side.decide(changed, ScheduleType.RECONCILE)
-    if outcome.error or decision is None or decision.applied_placement is None:
-        return changed
-    return replace(
-        changed,
-        annotations={**changed.annotations, APPLIED_PLACEMENT_ANNOTATION: decision.applied_placement},
-        spec=replace(changed.spec, clusters=outcome.targets),
-    )
+    _, decision = side.decide(changed, ScheduleType.RECONCILE)
+    return settled(changed, decision) if decision is not None and decision.error is None else changed

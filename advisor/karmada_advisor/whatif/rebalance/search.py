@@ -13,7 +13,7 @@ import heapq
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide, grouped
@@ -72,8 +72,6 @@ class RebalanceSearch:
         self.looked_at = 0
         self._per_namespace: Counter[str] = Counter()
         self._stops = self._chosen = 0
-        self._shares_now: Mapping[str, float] = {}
-        self._shares_at = -1
 
     def run(self) -> None:
         """Choose bindings, in batches, until a bound is reached, or nothing has a gain."""
@@ -164,18 +162,12 @@ class RebalanceSearch:
         ]
         if not limits or len(present) < min(limits):
             return False
-        shares = self._shares()
+        shares = self.usage.shares
         fullest = max((shares[name] for name in present if name in shares), default=0.0)
         wanted = (
             {self._inputs.fill} if self._inputs.fill else {name for name in shares if shares[name] < fullest}
         )
         return self._side.passes(binding, wanted - present)
-
-    def _shares(self) -> Mapping[str, float]:
-        """Return the dominant shares as they are now."""
-        if self._shares_at != self._chosen:
-            self._shares_now, self._shares_at = self.usage.shares(), self._chosen
-        return self._shares_now
 
     def _batch(self) -> Iterator[BindingMove]:
         """Choose the bindings of the next batch."""

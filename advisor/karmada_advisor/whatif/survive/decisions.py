@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import Final
 
 from karmada_advisor.state.copies import PURGED
-from karmada_advisor.whatif.plan.decide import PlanSide, chooses_regions, without_clusters
+from karmada_advisor.whatif.plan.decide import PlanSide, chooses_regions, settled, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
@@ -70,7 +70,7 @@ class LossDecisions(Struct, dict=True):
             return stored
         if same(found.targets, stored.spec.clusters):
             return stored
-        return loss_decision.settled(stored, found)
+        return settled(stored, found)
 
     def forget(self) -> None:
         """Drop what only further decisions need."""

@@ -10,10 +10,10 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.explain.remedy_model import ObjectPatch
 from karmada_advisor.state.stored import value_at
+from karmada_advisor.whatif.plan.decide import settled
 from karmada_advisor.whatif.survive.classify import Classified, starts, wanted
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss
-from karmada_advisor.whatif.survive.loss_decision import settled
 from karmada_advisor.whynot.found_edits import Answer, SearchBounds
 from karmada_advisor.whynot.goals import OnCluster, RunsAll
 from karmada_advisor.whynot.json_patch import patched

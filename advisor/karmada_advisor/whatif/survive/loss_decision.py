@@ -10,7 +10,6 @@ Most losses are found to change nothing without a decision. A region that is not
 from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
-from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
 
@@ -23,7 +22,6 @@ from karmada_scheduler.core.cluster_groups import group_by_region, last_constrai
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.select_clusters import select_by_region
-from karmada_scheduler.dryrun.written import as_written
 from karmada_scheduler.framework.cycle import Candidate
 from karmada_scheduler.framework.diagnosis import (
     FitError,
@@ -64,11 +62,6 @@ def decided(found: Decision | None, before: Targets) -> LossDecision:
     return LossDecision(
         after, failed_by(error), condition_for(error).message, isinstance(error, HeldError | KeptError)
     )
-
-
-def settled(binding: Binding, found: Decision) -> Binding:
-    """Return a binding after a decision is written, at a time after which a requested reschedule is done."""
-    return as_written(binding, found, binding.spec.reschedule_triggered_at or datetime.fromtimestamp(0, UTC))
 
 
 def failed_by(error: SchedulingError) -> FailedBy:
