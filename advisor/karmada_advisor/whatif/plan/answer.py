@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions
@@ -268,29 +267,19 @@ def _in_other_mode(rules: Rules) -> Rules:
 def _rule_changes(before: Rules, after: Rules) -> tuple[ChangeShown, ...]:
     """Return how the change of the rules is shown; empty if nothing changes."""
     old, new = before.gates, after.gates
-    found = [
-        ChangeShown("~", f"feature gate {name}", f"{_on(old.enabled(name))} -> {_on(new.enabled(name))}")
-        for name in features.KNOWN
-        if old.enabled(name) != new.enabled(name)
-    ]
-    if old.rules is not new.rules:
-        text = f"{old.rules.decisions_of} -> {new.rules.decisions_of}"
-        found.append(ChangeShown("~", "--decisions-of", text))
-    for flag, one, other in (
+    values: list[tuple[str, object, object]] = [
+        ("--decisions-of", old.rules.decisions_of, new.rules.decisions_of),
         ("--plugins", before.plugins, after.plugins),
         ("--config", before.config, after.config),
-        ("--plugin-dir", tuple(before.plugin_dirs), after.plugin_dirs),
-    ):
-        if one != other:
-            found.append(ChangeShown("~", flag, f"{_text(one)} -> {_text(other)}"))
-    return tuple(found)
+        ("--plugin-dir", before.plugin_dirs, after.plugin_dirs),
+    ]
+    gates = [(f"feature gate {name}", old.enabled(name), new.enabled(name)) for name in features.KNOWN]
+    texts = ((what, _text(one), _text(other)) for what, one, other in (*gates, *values))
+    return tuple(ChangeShown("~", what, f"{one} -> {other}") for what, one, other in texts if one != other)
 
 
-def _on(value: object) -> str:
-    return "on" if value else "off"
-
-
-def _text(value: Sequence[object] | Path | None) -> str:
-    if value is None or isinstance(value, Path):
-        return str(value or "default")
-    return ",".join(map(str, value)) or "default"
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    shown = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value or "")
+    return shown or "default"

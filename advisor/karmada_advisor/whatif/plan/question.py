@@ -9,9 +9,8 @@ from typing import Final
 from karmada_advisor.fleet.files import read_changes
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
-from karmada_advisor.state.stored import text_of
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, group_of, object_name
+from karmada_advisor.whatif.plan.objects import ChangeError, Manifest, object_name, template_key
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.structs import Struct, field
@@ -49,14 +48,12 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
         Raises:
             ChangeError: A part cannot be applied.
         """
-        last: dict[tuple[str, ...], Manifest] = {}
+        last: dict[object, Manifest] = {}
         for manifest in self.manifests:
-            name = (*(text_of(manifest, "metadata", field) for field in ("namespace", "name")),)
-            key = group_of(text_of(manifest, "apiVersion")), text_of(manifest, "kind"), *name
+            key = template_key(manifest)
             if last.pop(key, None) is not None:
-                shown = "/".join(filter(None, key[1:]))
                 draft.notes.append(
-                    f"{shown} is in the change twice: the last one counts, as with kubectl apply"
+                    f"{key} is in the change twice: the last one counts, as with kubectl apply"
                 )
             last[key] = manifest
         draft.side = self.side

@@ -60,7 +60,10 @@ class Losses:
             else self._before.side
         )
         self.bindings: Final = inputs.rules.in_queue_order(inputs.bindings)
-        self.asked: Final[dict[int, LossDecisions]] = {}
+        known = {} if self._before is None else self._before.asked
+        self.asked: Final[dict[int, LossDecisions]] = {
+            place: each for place, each in known.items() if place not in self._changed
+        }
         self._domains_of: Final[dict[str, list[int]]] = {}
         for number, domain in enumerate(inputs.domains):
             for name in domain.clusters:
@@ -69,14 +72,10 @@ class Losses:
         self._several: Final = frozenset[str]().union(*(each for each in self._lost if len(each) > 1))
         self.emptied = 0
         self.done: Final = [False] * len(inputs.domains)
-        if self._before is None:
-            places = {id(each): place for place, each in enumerate(self.bindings)}
-            self._ordered = [(places[id(each)], each) for each in grouped(self.bindings)]
-        else:
-            self.asked.update(self._before.asked)
-            self._ordered = [(place, self.bindings[place]) for place in sorted(self._changed)]
-            for place in self._changed:
-                self.asked.pop(place, None)
+        chosen = range(len(self.bindings)) if self._before is None else sorted(self._changed)
+        places = {id(self.bindings[place]): place for place in chosen}
+        ordered = grouped(self.bindings[place] for place in chosen)
+        self._ordered: Final = [(places[id(each)], each) for each in ordered]
         self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
 
     def run(self, progress: Progress = no_progress) -> None:
