@@ -4,18 +4,17 @@ The detector is a set of reconcilers, and its answer depends on what is claimed 
 with the conditions that upstream's has: a key of a template has a flag that says whether Karmada itself caused the change,
 because policies with ``activationPreference: Lazy`` apply only changes of users.
 
-Source: karmada v1.18.2 pkg/detector detector.go, policy.go, compare.go, claim.go.
+Source: karmada v1.18.2 pkg/detector detector.go, policy.go, compare.go, claim.go; pkg/util/eventfilter/eventfilter.go.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 from karmada_advisor.claims import model
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
-from karmada_advisor.claims.eventfilter import changed_by_karmada, specification_changed
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.shapes import Match
@@ -107,9 +106,9 @@ class Detector(IdentityStruct):
             return
         by_karmada = False
         if before is not None:
-            if not specification_changed(before, template):
+            if not _specification_changed(before, template):
                 return
-            by_karmada = self._is_claimed_by_lazy(template) and changed_by_karmada(before, template)
+            by_karmada = self._is_claimed_by_lazy(template) and _changed_by_karmada(before, template)
         self._enqueue(key, by_karmada=by_karmada)
 
     def _template_changed(self, template: Template) -> None:
@@ -245,3 +244,51 @@ class Detector(IdentityStruct):
                 for each in policy.selectors
             ):
                 self._release(template, policy.key.kind, policy.permanent_id)
+
+
+_METADATA_IGNORED: Final = frozenset({"managedFields", "resourceVersion"})
+_KARMADA: Final = ".karmada.io"
+_SKIP_PROPAGATION_LABEL: Final = "namespace.karmada.io/skip-auto-propagation"
+
+
+def _specification_changed(before: Template, now: Template) -> bool:
+    """Return whether a change is one that the detector looks at; it is taken to be one if the template is not known."""
+    content = _watched(now)
+    return content is None or content != _watched(before)
+
+
+def _changed_by_karmada(before: Template, now: Template) -> bool:
+    """Return whether only what Karmada itself writes has changed."""
+    content = _watched(now)
+    return content is not None and _of_users(content) == _of_users(_watched(before))
+
+
+def _watched(template: Template) -> dict[str, Any] | None:
+    """Return what the detector compares of a template before and after a change; None if it is not known."""
+    if template.manifest is None:
+        return None
+    metadata = {
+        name: value
+        for name, value in (template.manifest.get("metadata") or {}).items()
+        if name not in _METADATA_IGNORED
+    }
+    return {
+        **{name: value for name, value in template.manifest.items() if name != "status"},
+        "metadata": metadata,
+    }
+
+
+def _of_users(content: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Return the part of it that Karmada itself does not write."""
+    if content is None:
+        return None
+    metadata = {name: value for name, value in content["metadata"].items() if name != "generation"}
+    for part in ("labels", "annotations"):
+        kept = {
+            name: value
+            for name, value in (metadata.pop(part, None) or {}).items()
+            if _KARMADA not in name or (part == "labels" and name == _SKIP_PROPAGATION_LABEL)
+        }
+        if kept:
+            metadata[part] = kept
+    return {**content, "metadata": metadata}

@@ -16,7 +16,7 @@ class WordedEnum(Enum):
     _value_: str
     words: str
 
-    def __new__(cls, value: str, words: str) -> Self:
+    def __new__(cls, value: str, words: str = "") -> Self:
         """Make a member."""
         made = object.__new__(cls)
         made._value_, made.words = value, words

@@ -9,7 +9,6 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.views import plan_words as words
 from karmada_advisor.views.document import Details, Line, Section, Table, TextBlock, document_of
 from karmada_advisor.views.markup import fitting
-from karmada_advisor.views.plan_changes import change_lines
 from karmada_advisor.views.state import placed
 from karmada_advisor.views.text import Style, of_document, text
 from karmada_advisor.whatif.plan.capacity_model import Capacity, ClusterLoad
@@ -65,7 +64,7 @@ def _head(plan: Plan, style: Style) -> Iterator[TextBlock]:
         return
     changed = style.first(plan.changes, _CHANGES)
     for change in changed:
-        yield from change_lines(change, style)
+        yield from words.change_lines(change, style)
     if len(plan.changes) > len(changed):
         yield f"  and {len(plan.changes) - len(changed)} more"
 

@@ -15,11 +15,6 @@ _CLUSTERS: Final = 6
 _EXAMPLES: Final = 3
 _NAMES: Final = 3
 
-_REASONS: Final = {
-    model.Reason.PLACED: "placed at last",
-    model.Reason.DISALLOWED: "off clusters that the policy no longer allows",
-}
-
 
 def rebalance_text(proposal: model.RebalanceProposal, style: Style, *, written: Sequence[str] = ()) -> str:
     """Return the text for people; ``written`` are the files with the manifests."""
@@ -27,19 +22,10 @@ def rebalance_text(proposal: model.RebalanceProposal, style: Style, *, written: 
     return text([*parts, _execution(proposal, style, written)], style)
 
 
-def _goal(proposal: model.RebalanceProposal) -> str:
-    match proposal.goal:
-        case model.Goal.SPREAD:
-            return "even out the dominant shares"
-        case model.Goal.CONSOLIDATE:
-            return "use fewer clusters per Aggregated binding"
-        case model.Goal.FILL:
-            return f"use {proposal.fill}"
-
-
 def _head(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock]:
     fleet = f"{counted(proposal.clusters, 'cluster')}, {counted(proposal.total, 'binding')}"
-    yield f"Proposal: {_goal(proposal)}, against {fleet} (fleet {proposal.provenance.fleet_text})"
+    goal = f"use {proposal.fill}" if proposal.fill else proposal.goal.words
+    yield f"Proposal: {goal}, against {fleet} (fleet {proposal.provenance.fleet_text})"
     if not proposal.bindings:
         yield Line("  Nothing to rebalance.", "bold")
         return
@@ -48,9 +34,9 @@ def _head(proposal: model.RebalanceProposal, style: Style) -> Iterator[TextBlock
     moves = counted(proposal.stops, "replica moves", "replicas move")
     bindings = counted(proposal.bindings, "binding")
     yield Line(f"  {bindings}, {moves} (bound {bounds.max_moves:,}){kept}", "bold")
-    for reason, why in _REASONS.items():
+    for reason in (model.Reason.PLACED, model.Reason.DISALLOWED):
         if count := sum(move.reason is reason for move in _moves(proposal)):
-            yield f"  {counted(count, 'binding')} {why}"
+            yield f"  {counted(count, 'binding')} {reason.words}"
     shares = style.first(proposal.shares, _CLUSTERS)
     yield Table(("CLUSTER", "DOMINANT SHARE", "REPLICAS"), [_share(share) for share in shares], indent=4)
     if len(proposal.shares) > len(shares):

@@ -20,7 +20,6 @@ from karmada_advisor.state.model import StateName
 from karmada_advisor.views import explanation_tables, explanation_text, plan_words, state, why_not
 from karmada_advisor.views.fields import fields_of
 from karmada_advisor.views.kubectl import patch_command
-from karmada_advisor.views.plan_changes import field_texts
 from karmada_advisor.views.text import Style
 from karmada_advisor.web.fleet import ClusterState
 from karmada_advisor.web.indexed_binding import IndexedBinding
@@ -149,7 +148,7 @@ def _environment(static_path: str) -> Environment:
         "STATES": tuple(StateName),
         "KINDS": {"green": "good", "yellow": "wait", "red": "bad"},
         "commands": commands,
-        "field_texts": field_texts,
+        "field_texts": plan_words.field_texts,
         "CLASSES": _CLASSES,
         "tables": explanation_tables,
         "explanation_text": explanation_text,

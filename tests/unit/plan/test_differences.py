@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.views.plan_changes import change_lines, field_texts
+from karmada_advisor.views.plan_words import change_lines, field_texts
 from karmada_advisor.views.text import Style, lines
 from karmada_advisor.whatif.plan.differences import changed_fields
 from karmada_advisor.whatif.plan.objects import ChangeShown, FieldChange

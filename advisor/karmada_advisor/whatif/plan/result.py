@@ -71,10 +71,11 @@ def make_plan(inputs: PlanInputs) -> Plan:
     )
     capacity = tuple(_capacity(what_if, side.snapshot))
     blocked = tuple(deletions.blocked(comparisons, what_if.changed_clusters, side))
-    plans = [
-        binding_plan(key, each, derived, cannot_start(each, side.snapshot))
+    by_key = {
+        key: binding_plan(key, each, derived, cannot_start(each, side.snapshot))
         for key, each in comparisons.items()
-    ]
+    }
+    plans, latent = [*by_key.values()], _latent(comparisons)
     counts = Counter(dict.fromkeys(CLASSES, 0))
     counts.update(each.effect.value for each in plans)
     counts[CANNOT_START] = sum(bool(plan.cannot_start) for plan in plans)
@@ -88,16 +89,12 @@ def make_plan(inputs: PlanInputs) -> Plan:
         len(inputs.before.clusters),
         len(plans),
         dict(counts),
-        None if what_if.changed_clusters or what_if.restarts else _not_derived(what_if, plans),
+        None if what_if.changed_clusters or what_if.restarts else _not_derived(what_if, by_key),
         _after_rebalance(plans, counts),
         _totals(
             (each, Shift(each.stops, each.starts, each.entirely)) for each in plans if each.effect in _PLACING
         ),
-        _totals(
-            (plan, each.shift_to(each.later.targets))
-            for plan, each in zip(plans, comparisons.values(), strict=True)
-            if plan.later is not None and each.later is not None and not each.later.error
-        ),
+        _totals((by_key[key], comparisons[key].shift_to(later.targets)) for key, later in latent.items()),
         tuple(
             each
             for each in plans
@@ -105,7 +102,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         ),
         groups,
         capacity,
-        loads_after(comparisons, side.snapshot, _latent(comparisons)),
+        loads_after(comparisons, side.snapshot, latent),
         blocked,
         tuple(lint(inputs, what_if.after.clusters.values(), what_if)),
         tuple(_drift(comparisons)) if inputs.with_drift else None,
@@ -119,11 +116,13 @@ def _is_pending(each: Comparison) -> bool:
     return each.effect is Effect.UNCHANGED and has_placement and not each.after
 
 
-def _not_derived(what_if: WhatIf, plans: Iterable[BindingPlan]) -> int:
+def _not_derived(what_if: WhatIf, plans: Mapping[BindingKey, BindingPlan]) -> int:
     """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
     return sum(
-        plan.effect is Effect.UNCHANGED and not each.is_spec_changed and key not in what_if.derived.concerned
-        for (key, each), plan in zip(what_if.comparisons.items(), plans, strict=True)
+        plan.effect is Effect.UNCHANGED
+        and not what_if.comparisons[key].is_spec_changed
+        and key not in what_if.derived.concerned
+        for key, plan in plans.items()
     )
 
 
@@ -157,7 +156,7 @@ def binding_plan(
         targets(each.before),
         targets(each.after),
         decided.type.value if decided is not None else "Avoid",
-        _when(effect, each),
+        _WHEN.get(effect, each.when),
         moved.stops if acts else 0,
         moved.starts - sum(target.replicas for target in waiting) if acts else 0,
         moved.entirely if acts else False,
@@ -182,18 +181,13 @@ def _held(each: Comparison) -> Held | None:
     return Held(found.plugin, found.reason, targets(found.targets), found.retry_after)
 
 
-def _when(effect: Effect, each: Comparison) -> str:
-    match effect:
-        case Effect.UNCHANGED:
-            return ""
-        case Effect.DEFERRED:
-            return "when the template changes"
-        case Effect.LATENT:
-            return "at the next rebalance"
-        case Effect.DELETED:
-            return AT_ONCE
-        case _:
-            return each.when
+_WHEN: Final = {
+    Effect.UNCHANGED: "",
+    Effect.DEFERRED: "when the template changes",
+    Effect.LATENT: "at the next rebalance",
+    Effect.DELETED: AT_ONCE,
+}
+"""When what is no decision takes effect."""
 
 
 def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) -> dict[str, int]:

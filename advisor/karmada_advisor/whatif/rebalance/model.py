@@ -9,25 +9,25 @@ from karmada_advisor.state.model import BindingEntry, Target, WordedEnum
 from karmada_scheduler.structs import Struct
 
 
-class Goal(Enum):
+class Goal(WordedEnum):
     """What a rebalance is for."""
 
-    SPREAD = "spread"
+    SPREAD = "spread", "even out the dominant shares"
     """Lower the sum of the squares of the clusters' dominant shares."""
-    CONSOLIDATE = "consolidate"
+    CONSOLIDATE = "consolidate", "use fewer clusters per Aggregated binding"
     """Use fewer clusters per binding that is divided as Aggregated."""
-    FILL = "fill"
+    FILL = "fill", "use one cluster"
     """Start replicas on one cluster."""
 
 
-class Reason(Enum):
+class Reason(WordedEnum):
     """Why a binding is in a proposal, in the order of their weight."""
 
-    PLACED = "placed"
+    PLACED = "placed", "placed at last"
     """It has no cluster, or its decision fails, and a rebalance places it."""
-    DISALLOWED = "disallowed"
+    DISALLOWED = "disallowed", "off clusters that the policy no longer allows"
     """It has replicas on clusters that its placement no longer allows."""
-    GOAL = "goal"
+    GOAL = "goal", "for the goal"
     """It serves the goal."""
 
 
