@@ -34,7 +34,7 @@ _SKIPPED_NAMESPACE: Final = re.compile(r"karmada-system|karmada-cluster|karmada-
 """Karmada's own, and the default of ``--skipped-propagating-namespaces``."""
 
 _SKIPPED: Final = ("cluster", "policy", "work", "config", "networking", "autoscaling", "remedy", "apps")
-_SKIPPED_GROUPS: Final = frozenset({"events.k8s.io", *(f"{name}.karmada.io" for name in _SKIPPED)})
+_SKIPPED_GROUPS: Final = frozenset({"events.k8s.io", *map("{}.karmada.io".format, _SKIPPED)})
 _SKIPPED_KINDS: Final = frozenset({("v1", "Event")})
 _SKIPPED_VERSIONS: Final = frozenset({"coordination.k8s.io/v1"})
 
