@@ -12,7 +12,6 @@ from karmada_advisor.fleet.files import check_types
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests.case_state import make_change
-from karmada_advisor.whatif.placement_tests.expectations import OF_STEPS
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
 from karmada_advisor.whatif.placement_tests.model import (
     Expectation,
@@ -24,6 +23,7 @@ from karmada_advisor.whatif.placement_tests.model import (
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, objects_of
+from karmada_advisor.whatif.placement_tests.schema import OF_STEPS
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import (
     ChangeError,

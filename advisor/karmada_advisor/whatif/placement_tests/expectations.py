@@ -26,9 +26,6 @@ from karmada_scheduler.structs import Struct, replace
 PLACED_ONLY: Final = frozenset({"clusters", "replicas", "stops", "that"})
 """Expectations that say nothing about a workload without clusters, so that they do not hold for one."""
 
-OF_STEPS: Final = {"effect": "state", "stops": "placement"}
-"""Expectations that compare with what there was before, and with what of it."""
-
 
 def _holds(key: str, expected: Any, got: Any) -> bool:
     match key:

@@ -22,7 +22,8 @@ from karmada_advisor.whatif.placement_tests.model import (
     PlacementTestFile,
 )
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
-from karmada_advisor.whatif.placement_tests.schema import SCHEMA, keys_of
+from karmada_advisor.whatif.placement_tests.schema import SCHEMA
+from karmada_advisor.whatif.placement_tests.schema_check import SchemaCheck
 from karmada_advisor.whatif.plan.objects import template_key
 from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -73,27 +74,21 @@ class _Reader:
 
     def file(self) -> PlacementTestFile:
         """Return the file; it is usable if nothing is wrong."""
-        found = self._in.mapping((), self._in.value, keys_of(""))
+        found = SchemaCheck(self._in).value
         if found.get("apiVersion") != API_VERSION:
             text = f"expected apiVersion: {API_VERSION}, got {found.get('apiVersion')!r}"
             self._in.problem(("apiVersion",), text)
         for name in SCHEMA["required"]:
-            if name not in found:
+            if name not in self._in.value:
                 self._in.problem((), f"{name} is missing")
-        workloads = list(self.included.listed(("workloads",), found.get("workloads")))
+        workloads = self._manifests("workloads", found)
         priorities = [each for each in workloads if each.get("kind") == "PriorityClass"]
         templates = [each for each in workloads if not _is_other(each) and each not in priorities]
         self._ignored("workloads", [each for each in workloads if _is_other(each)])
-        policies = list(self.included.listed(("policies",), found.get("policies")))
+        policies = self._manifests("policies", found)
         self._ignored("policies", [each for each in policies if each.get("kind") not in ID_LABELS])
-        bindings = [
-            each
-            for each in self.included.listed(("bindings",), found.get("bindings"))
-            if each.get("kind") in KINDS
-        ]
-        evicts, controller_gates = self._controller_manager(found.get("controllerManager", {}))
-        name = found.get("name", self._in.path)
-        rules, gates, names = self._scheduler(found.get("scheduler", {}))
+        scheduler, manager = found.get("scheduler", {}), found.get("controllerManager", {})
+        name, rules = found.get("name", self._in.path), self._rules(scheduler)
         cases = CaseReader(self._in, has_plugins=bool(rules.plugin_dirs or rules.config))
         return PlacementTestFile(
             path=self._in.path,
@@ -101,14 +96,14 @@ class _Reader:
             clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
             policies=tuple(each for each in policies if each.get("kind") in ID_LABELS),
             workloads=tuple(templates),
-            bindings=tuple(bindings),
+            bindings=tuple(each for each in self._manifests("bindings", found) if each.get("kind") in KINDS),
             sizes=dict(self._sizes(found.get("sizes", {}), templates)),
             rules=rules,
-            gates=gates,
-            scheduler_names=names,
-            evicts=evicts,
-            controller_gates=controller_gates,
-            cases=tuple(cases.cases(found["cases"])) if "cases" in found else (),
+            gates=scheduler.get("featureGates", {}),
+            scheduler_names=scheduler.get("names", ()),
+            evicts=manager.get("noExecuteTaintEviction", False),
+            controller_gates=manager.get("featureGates", {}),
+            cases=tuple(cases.cases(found.get("cases"))) if "cases" in self._in.value else (),
             notes=tuple(self._notes),
             priority_classes={
                 text_of(each, "metadata", "name"): each["value"]
@@ -117,34 +112,29 @@ class _Reader:
             },
         )
 
+    def _manifests(self, key: str, found: Mapping[str, Any]) -> list[Manifest]:
+        return [manifest for _, manifest in self.included.of_items((key,), found.get(key), once=True)]
+
     def _ignored(self, what: str, manifests: Iterable[Manifest]) -> None:
         kinds = sorted({str(each.get("kind")) for each in manifests})
         if kinds:
             self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
 
-    def _fleet(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[Manifest]:
-        path: YamlPath = ("fleet",)
-        found = self._in.mapping(path, value, keys_of("Fleet"))
-        names: dict[str, str] = {}
-        for at, written in self._in.texts((*path, "files"), found.get("files")):
-            for each in self.included.of_files(at, written):
-                if each.get("kind") != CLUSTER:
-                    continue
-                names[text_of(each, "metadata", "name")] = written
+    def _fleet(self, found: Mapping[str, Any], workloads: Iterable[Manifest]) -> Iterator[Manifest]:
+        names, before = dict[str, str](), len(self._in.problems)
+        path: YamlPath = ("fleet", "files")
+        for at, each in self.included.of_items(path, found.get("files"), once=True):
+            if each.get("kind") == CLUSTER:
+                names[text_of(each, "metadata", "name")] = found["files"][at[-1]]
                 yield from self._read_cluster(at, each)
-        short = found.get("clusters")
-        if short is None and "clusters" not in found:
-            if not names and not self._in.problems:
-                self._in.problem(path, "fleet: there is no cluster; use files or clusters")
-            return
+        if not names and len(self._in.problems) == before and "clusters" not in found:
+            self._in.problem(("fleet",), "fleet: there is no cluster; use files or clusters")
         served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
-        for name, each in self._in.mapping((*path, "clusters"), short).items():
-            at = (*path, "clusters", name)
+        for name, each in found.get("clusters", {}).items():
+            at = ("fleet", "clusters", name)
             if name in names:
                 self._in.problem(at, f"the cluster {name} is in {names[name]}, too", of_key=True)
-                continue
-            made = cluster_of(self._in, at, name, each, served)
-            if made is not None:
+            elif (made := cluster_of(self._in, at, name, each, served)) is not None:
                 yield from self._read_cluster(at, made)
 
     def _read_cluster(self, path: YamlPath, manifest: Manifest) -> Iterator[Manifest]:
@@ -155,45 +145,33 @@ class _Reader:
             return
         yield manifest
 
-    def _sizes(self, value: Any, workloads: Iterable[Manifest]) -> Iterator[tuple[TemplateKey, Replicas]]:
-        templates = list(workloads)
-        for written, each in self._in.mapping(("sizes",), value).items():
-            path = ("sizes", written)
-            fields = self._in.mapping(path, each)
-            replicas = fields.get("replicas")
-            if not isinstance(replicas, int) or not self._in.count((*path, "replicas"), replicas):
-                self._in.typed((*path, "replicas"), replicas, int)
-                continue
+    def _sizes(
+        self, sizes: Mapping[str, Any], templates: Sequence[Manifest]
+    ) -> Iterator[tuple[TemplateKey, Replicas]]:
+        for written, fields in sizes.items():
+            path: YamlPath = ("sizes", written)
             named = [each for each in templates if written in _spellings(each)]
-            if len(named) != 1:
+            if "replicas" not in self._in.value["sizes"][written]:
+                self._in.typed((*path, "replicas"), None, int)
+            elif len(named) != 1:
                 known = {name for each in templates for name in _spellings(each)}
                 text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
                 self._in.problem(path, text, of_key=True)
-                continue
-            request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
-            key = template_key(named[0])
-            claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
-            yield claimed, Replicas(replicas, {"resourceRequest": request} if request else None)
+            else:
+                request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
+                key = template_key(named[0])
+                claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
+                replicas = fields.get("replicas", 0)
+                yield claimed, Replicas(replicas, {"resourceRequest": request} if request else None)
 
-    # --- the scheduler ---
-
-    def _scheduler(self, value: Any) -> tuple[Rules, Mapping[str, bool], Sequence[str]]:
-        """Return the rules, the feature gates, and the names of the schedulers."""
+    def _rules(self, found: Mapping[str, Any]) -> Rules:
+        """Return the rules of the scheduler, without its feature gates."""
         path: YamlPath = ("scheduler",)
-        found = self._in.mapping(path, value, keys_of("Scheduler"))
-        texts = {
-            name: [text for _, text in self._in.texts((*path, name), found.get(name))]
-            for name in ("plugins", "names")
-        }
         directories = [
-            each
-            for at, text in self._in.texts((*path, "pluginDirs"), found.get("pluginDirs"))
-            for each in [self.included.resolved(at, text)]
-            if each is not None
+            self.included.resolved((*path, "pluginDirs", index), text)
+            for index, text in enumerate(found.get("pluginDirs", ()))
         ]
-        config = None
-        if "config" in found and self._in.typed((*path, "config"), found["config"], str):
-            config = self.included.resolved((*path, "config"), found["config"])
+        config = found.get("config")
         decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
         if decisions_of not in [*RULES]:  # which compares: a list has no hash
             known = " or ".join(f'"{each}"' for each in RULES)
@@ -201,30 +179,12 @@ class _Reader:
                 (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
             )
             decisions_of = DEFAULT_RULES.decisions_of
-        rules = Rules(
-            plugins=texts["plugins"] or None,
-            config=config,
-            plugin_dirs=directories,
+        return Rules(
+            plugins=found.get("plugins") or None,
+            config=None if config is None else self.included.resolved((*path, "config"), config),
+            plugin_dirs=[each for each in directories if each is not None],
             decisions_of=decisions_of,
         )
-        gates = self._gates((*path, "featureGates"), found.get("featureGates", {}), "Scheduler")
-        return rules, gates, texts["names"]
-
-    def _controller_manager(self, value: Any) -> tuple[bool, Mapping[str, bool]]:
-        """Return whether it evicts, and its feature gates."""
-        path: YamlPath = ("controllerManager",)
-        found = self._in.mapping(path, value, keys_of("ControllerManager"))
-        evicts = found.get("noExecuteTaintEviction", False)
-        self._in.typed((*path, "noExecuteTaintEviction"), evicts, bool)
-        gates = self._gates((*path, "featureGates"), found.get("featureGates", {}), "ControllerManager")
-        return evicts is True, gates
-
-    def _gates(self, path: YamlPath, value: Any, definition: str) -> dict[str, bool]:
-        known = SCHEMA["$defs"][definition]["properties"]["featureGates"]["properties"]
-        found = self._in.mapping(path, value, known)
-        for name, each in found.items():
-            self._in.typed((*path, name), each, bool)
-        return found
 
 
 def _is_other(manifest: Manifest) -> bool:

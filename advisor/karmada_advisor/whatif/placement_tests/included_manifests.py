@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from os.path import normpath
 from pathlib import Path
 from typing import Any, Final
@@ -13,7 +13,6 @@ from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile, identity_of, place_in_file
 from karmada_advisor.whatif.placement_tests.model import Manifest
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
-from karmada_advisor.whatif.placement_tests.schema import keys_of
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY, TAINT_FORM, taint_of
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND
@@ -38,15 +37,30 @@ class IncludedManifests:
             return FileProblem(self._in.path, int(origin.removeprefix(_IN_PLACE)), 0, text)
         return FileProblem(origin, *place_in_file(origin, manifest, field), text)
 
-    def listed(self, path: YamlPath, value: Any) -> Iterator[Manifest]:
-        """Yield manifests of files and directories, and those in place; each name once."""
-        for at, each in self._in.items(path, value):
-            if isinstance(each, dict):
-                yield from self._once(at, [self.in_place(at, each)], f"{_IN_PLACE}{self._in.place(at).line}")
-            elif self._in.typed(at, each, str, "a file or a manifest"):
-                yield from self.of_files(at, each)
+    def of_items(
+        self, path: YamlPath, value: Any, *, once: bool = False
+    ) -> Iterator[tuple[YamlPath, Manifest]]:
+        """Yield the manifests of a list of files, directories and manifests in place, each with the path of its item.
 
-    def in_place(self, path: YamlPath, value: dict[str, Any]) -> Manifest:
+        Args:
+            path: Of the list.
+            value: The list; None for none.
+            once: Whether each name may be there once only.
+        """
+        is_list = value is not None and self._in.typed(path, value, list)
+        for index, each in enumerate(value if is_list else ()):
+            at = (*path, index)
+            if isinstance(each, dict):
+                origin = f"{_IN_PLACE}{self._in.place(at).line}"
+                found = [(self._in_place(at, each), origin)]
+            else:
+                is_name = self._in.typed(at, each, str, "a file or a manifest")
+                found = [*self._of_files(at, each)] if is_name else []
+            for manifest, origin in found:
+                if not once or self._is_first(at, manifest, origin):
+                    yield at, manifest
+
+    def _in_place(self, path: YamlPath, value: dict[str, Any]) -> Manifest:
         for field in ("apiVersion", "kind", "metadata"):
             if not value.get(field):
                 self._in.problem(path, f"a manifest needs {field}")
@@ -57,7 +71,8 @@ class IncludedManifests:
             self._in.problem((*path, "metadata"), "a manifest needs metadata.name")
         return {**value, "kind": str(kind), "metadata": metadata if isinstance(metadata, dict) else {}}
 
-    def of_files(self, path: YamlPath, written: str) -> Iterator[Manifest]:
+    def _of_files(self, path: YamlPath, written: str) -> Iterator[tuple[Manifest, str]]:
+        """Yield the manifests of a file or a directory, each with the name of its file."""
         target = self.resolved(path, written)
         if target is None:
             return
@@ -69,10 +84,10 @@ class IncludedManifests:
         except NoAnswerError as problem:
             self._in.problem(path, str(problem).removeprefix("-f "))
             return
-        for each in files:
-            contents = read_changes([each], DEFAULT_NAMESPACE, with_repeated=False)
+        for file in files:
+            contents = read_changes([file], DEFAULT_NAMESPACE, with_repeated=False)
             self._in.problems += [FileProblem(found.place, 0, 0, found.text) for found in contents.problems]
-            yield from self._once(path, contents.objects, each)
+            yield from ((manifest, file) for manifest in contents.objects)
 
     def resolved(self, path: YamlPath, written: str) -> Path | None:
         target = Path(normpath(self._in.folder / written))
@@ -81,15 +96,14 @@ class IncludedManifests:
         self._in.problem(path, f"{written} does not exist ({target.resolve()})")
         return None
 
-    def _once(self, path: YamlPath, manifests: Iterable[Manifest], origin: str) -> Iterator[Manifest]:
-        for each in manifests:
-            identity = identity_of(each)
-            first = self._origins.setdefault(identity, origin)
-            if first != origin:
-                shown = f"{identity[0]} {'/'.join(filter(None, identity[1:]))}"
-                self._in.problem(path, f"{shown} is in {first} and in {origin}")
-                continue
-            yield each
+    def _is_first(self, path: YamlPath, manifest: Manifest, origin: str) -> bool:
+        """Return whether no other file has an object of this name; else that is a problem."""
+        identity = identity_of(manifest)
+        first = self._origins.setdefault(identity, origin)
+        if first != origin:
+            shown = f"{identity[0]} {'/'.join(filter(None, identity[1:]))}"
+            self._in.problem(path, f"{shown} is in {first} and in {origin}")
+        return first == origin
 
 
 AMPLE: Final = {"cpu": "100k", "memory": "100Ti", "ephemeral-storage": "1Pi", "pods": "1M"}
@@ -97,7 +111,11 @@ AMPLE: Final = {"cpu": "100k", "memory": "100Ti", "ephemeral-storage": "1Pi", "p
 
 
 def cluster_of(
-    located: LocatedFile, path: YamlPath, name: str, value: Any, served: Iterable[tuple[str, str]]
+    located: LocatedFile,
+    path: YamlPath,
+    name: str,
+    found: Mapping[str, Any],
+    served: Iterable[tuple[str, str]],
 ) -> Manifest | None:
     """Return a Cluster; None if something is wrong with its description.
 
@@ -105,41 +123,36 @@ def cluster_of(
         located: The file.
         path: Where the description is.
         name: The name of the cluster.
-        value: The description; empty for a cluster without properties.
+        found: The description; empty for a cluster without properties.
         served: apiVersion and kind of what it serves unless it says otherwise.
     """
     before = len(located.problems)
-    found = {} if value is None else located.mapping(path, value, keys_of("FleetCluster"))
     spec: dict[str, Any] = {"syncMode": "Push"}
-    for field in ("region", "provider"):
-        if field in found and located.typed((*path, field), found[field], str):
-            spec[field] = found[field]
-    if "zones" in found:
-        spec["zones"] = [text for _, text in located.texts((*path, "zones"), found["zones"])]
-    labels = located.mapping((*path, "labels"), found.get("labels", {}))
-    for key, text in labels.items():
-        located.typed((*path, "labels", key), text, str)
-    taints = []
-    for at, text in located.texts((*path, "taints"), found.get("taints")):
-        taints.append(taint_of(text) or {})
-        if not taints[-1]:
-            located.problem(at, f"taints: expected {TAINT_FORM}, got {text}")
+    spec |= {field: found[field] for field in ("region", "provider", "zones") if field in found}
+    taints = [taint_of(text) for text in found.get("taints", ())]
+    for index, taint in enumerate(taints):
+        if taint is None:
+            text = f"taints: expected {TAINT_FORM}, got {found['taints'][index]}"
+            located.problem((*path, "taints", index), text)
     is_ready = found.get("ready", True)
-    located.typed((*path, "ready"), is_ready, bool)
     if not is_ready:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
     spec["taints"] = taints
+    room = {resource: str(amount) for resource, amount in found.get("room", {}).items()}
+    for resource, amount in room.items():
+        try:
+            quantity.read(amount, resource)
+        except ManifestError as problem:
+            located.problem((*path, "room", resource), f"room: {problem}")
     status = {
         "apiEnablements": _apis(located, (*path, "apis"), found.get("apis"), served),
         "conditions": [
             {"type": "Ready", "status": "True" if is_ready else "False"},
             {"type": "CompleteAPIEnablements", "status": "True"},
         ],
-        "resourceSummary": {
-            "allocatable": {**AMPLE, **_free_amounts(located, (*path, "room"), found.get("room"))}
-        },
+        "resourceSummary": {"allocatable": {**AMPLE, **room}},
     }
-    metadata = {"name": name, "uid": name, "generation": 1, "labels": labels}
+    metadata = {"name": name, "uid": name, "generation": 1, "labels": found.get("labels", {})}
     manifest = {
         "apiVersion": CLUSTER_API_VERSION,
         "kind": KIND,
@@ -150,32 +163,17 @@ def cluster_of(
     return None if len(located.problems) > before else manifest
 
 
-def _free_amounts(located: LocatedFile, path: YamlPath, value: Any) -> dict[str, str]:
-    if value is None:
-        return {}
-    found = {}
-    for resource, amount in located.mapping(path, value).items():
-        if type(amount) not in {str, int, float}:
-            located.problem((*path, resource), f"{resource}: expected an amount such as 40 or 100Gi")
-            continue
-        try:
-            quantity.read(str(amount), resource)
-        except ManifestError as problem:
-            located.problem((*path, resource), f"room: {problem}")
-        found[resource] = str(amount)
-    return found
-
-
 def _apis(
-    located: LocatedFile, path: YamlPath, value: Any, served: Iterable[tuple[str, str]]
+    located: LocatedFile, path: YamlPath, written: Sequence[str] | None, served: Iterable[tuple[str, str]]
 ) -> list[dict[str, Any]]:
     kinds: dict[str, list[str]] = {}
-    if value is None:
+    if written is None:
         for version, kind in served:
             kinds.setdefault(version, []).append(kind)
-    for at, text in located.texts(path, value):
+    for index, text in enumerate(written or ()):
         version, _, kind = text.rpartition("/")
         if not version or not kind:
+            at = (*path, index)
             located.problem(at, f"apis: expected one such as apps/v1/Deployment or v1/ConfigMap, got {text}")
         kinds.setdefault(version, []).append(kind)
     return [

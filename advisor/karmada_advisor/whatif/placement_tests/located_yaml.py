@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from karmada_advisor.fleet.documents import documents
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import mapping, with_namespace
 from karmada_advisor.whatif.placement_tests.model import FilePlace
 from karmada_advisor.whatif.placement_tests.report_model import FileProblem
-from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace, YamlPlaces
@@ -119,10 +117,8 @@ class LocatedFile:
         lines = self.text.splitlines()
         return lines[number - 1] if number <= len(lines) else ""
 
-    # --- values of one type; another type is a problem ---
-
     def typed(self, path: YamlPath, value: Any, type_: type, what: str = "") -> bool:
-        """Return whether a value has a type."""
+        """Return whether a value has a type; another type is a problem."""
         if type(value) is type_:
             return True
         if type_ is str and type(value) is bool and path and isinstance(path[-1], int):
@@ -133,45 +129,6 @@ class LocatedFile:
         shown = what or (str(path[-1]) if path else "the file")
         self.problem(path, f"{shown}: expected {_TYPES[type_]}, got {_named(value)}")
         return False
-
-    def count(self, path: YamlPath, value: Any) -> bool:
-        """Return whether a value is a number from 0 to the largest that replicas may have."""
-        if not self.typed(path, value, int):
-            return False
-        if 0 <= value <= MAX_INT32:
-            return True
-        self.problem(path, f"{path[-1]}: expected 0 to {MAX_INT32}, got {value}")
-        return False
-
-    def mapping(self, path: YamlPath, value: Any, keys: Iterable[str] | None = None) -> dict[str, Any]:
-        """Return a mapping; empty if it is none. Keys that are not among ``keys`` are problems."""
-        if value is None:
-            self.problem(path, f"{path[-1] if path else 'the file'}: expected a mapping, it is empty")
-            return {}
-        if not self.typed(path, value, dict):
-            return {}
-        found: dict[str, Any] = value
-        known = None if keys is None else tuple(keys)
-        if known is None:
-            return found
-        for key in found:
-            if key not in known:
-                where = f"{path[-1]}: " if path and isinstance(path[-1], str) else ""
-                end = nearest_hint(key, known) or f"; known: {', '.join(known)}"
-                self.problem((*path, key), f"{where}unknown key {key}{end}", of_key=True)
-        return {key: each for key, each in found.items() if key in known}
-
-    def items(self, path: YamlPath, value: Any) -> list[tuple[YamlPath, Any]]:
-        """Return the items of a list with their paths; none if it is no list."""
-        if value is None or not self.typed(path, value, list):
-            return []
-        return [((*path, index), each) for index, each in enumerate(value)]
-
-    def texts(self, path: YamlPath, value: Any, *, or_one: bool = False) -> list[tuple[YamlPath, str]]:
-        """Return the texts of a list with their paths; with ``or_one``, a single one may stand alone."""
-        if or_one and isinstance(value, str):
-            return [(path, value)]
-        return [(at, each) for at, each in self.items(path, value) if self.typed(at, each, str)]
 
 
 def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePlace:

@@ -12,6 +12,9 @@ from karmada_scheduler.config import features
 from karmada_scheduler.config.decision_rules import RULES
 from karmada_scheduler.core.classify import ScheduleType
 
+OF_STEPS: Final = {"effect": "state", "stops": "placement"}
+"""Expectations that compare with what there was before, and with what of it."""
+
 _REFUSED: Final = ("undecided",)
 """A class of ``plan`` that a test calls ``notPlaced: OtherScheduler``."""
 
