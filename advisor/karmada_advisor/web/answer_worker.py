@@ -129,13 +129,11 @@ class AnswerWorker(IdentityStruct, kw_only=True):
             raise BusyError(f"no process can be started for the answer: {problem}") from problem
         self.on_process()
         try:
-            result: T = await asyncio.to_thread(forked.result)
+            result: T = await forked.result()
         except LimitError as limit:
             self.on_ended(limit.reason)
             raise TooLongError(f"the answer takes more than {limit}") from None
         except asyncio.CancelledError:
             self.on_ended("abandoned")
             raise
-        finally:
-            forked.kill()
         return result

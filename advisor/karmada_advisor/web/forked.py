@@ -6,14 +6,13 @@ thread holds at that moment is never released in the copy, which then ends with 
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import os
 import pickle
 import re
 import resource
-import select
 import signal
-import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -70,51 +69,41 @@ class Forked:
         self._seconds = seconds
         self._ends_at = time.monotonic() + seconds
         self._most_bytes = min(MAX_MIB * 2**20, _free() // MOST_AT_ONCE)
-        self._lock = threading.Lock()
-        self._has_ended = False
 
-    def kill(self) -> None:
-        """End it, if it has not ended."""
-        with self._lock:
-            if not self._has_ended:
-                os.kill(self._process, signal.SIGKILL)
-
-    def result(self) -> Any:
-        """Wait for the result, and return it; called once.
+    async def result(self) -> Any:
+        """Wait for the result, and return it; called once. If it is cancelled, the function is ended.
 
         Raises:
             LimitError: It has used its time or its memory.
             RuntimeError: It has ended without a result.
             Exception: What the function has raised.
         """
-        with os.fdopen(self._reading, "rb") as pipe:
-            readable = select.poll()  # select.select() takes no number above 1023
-            readable.register(pipe)
-            limit: LimitError | None = None
-            while limit is None and not readable.poll(1000 * _LOOK_SECONDS):
-                limit = self._reached()
-            if limit is not None:
-                self.kill()
-            found = pipe.read()
-        with self._lock:  # after it has been waited for, its number may be that of another process
-            self._has_ended = True
-            _, status = os.waitpid(self._process, 0)
-        if limit is not None:
-            raise limit
+        reading = asyncio.create_task(asyncio.to_thread(_whole, self._reading))
+        try:
+            while not (await asyncio.wait({reading}, timeout=_LOOK_SECONDS))[0]:
+                self._check_limits()
+        finally:
+            if not reading.done():
+                os.kill(self._process, signal.SIGKILL)
+            _, status = await asyncio.to_thread(os.waitpid, self._process, 0)
         if code := os.waitstatus_to_exitcode(status):
             raise RuntimeError(f"the process that computes the answer has ended with status {code}")
-        is_good, value = pickle.loads(found)  # noqa: S301 (from our own fork)
+        is_good, value = await asyncio.to_thread(pickle.loads, reading.result())
         if not is_good:
             raise value
         return value
 
-    def _reached(self) -> LimitError | None:
-        """Return the limit that is reached; None below all."""
+    def _check_limits(self) -> None:
         if time.monotonic() >= self._ends_at:
-            return LimitError(f"{self._seconds:g} s", "time")
+            raise LimitError(f"{self._seconds:g} s", "time")
         if _own_memory(self._process) > self._most_bytes:
-            return LimitError(f"{self._most_bytes // 2**20} MiB of memory", "memory")
-        return None
+            raise LimitError(f"{self._most_bytes // 2**20} MiB of memory", "memory")
+
+
+def _whole(reading: int) -> bytes:
+    """Return what a pipe has until all its writers have ended."""
+    with os.fdopen(reading, "rb") as pipe:
+        return pipe.read()
 
 
 def _own_memory(process: int) -> int:
