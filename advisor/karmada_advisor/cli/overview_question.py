@@ -23,8 +23,8 @@ from karmada_advisor.explain.overview import (
     summary_of,
 )
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.templates import running_kinds, without_binding
 from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.explain.unclaimed import running_kinds, without_binding
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload

@@ -17,12 +17,13 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json
 from karmada_advisor.views.placement_tests_text import github_annotations, report_suites, report_text
 from karmada_advisor.whatif.placement_tests.files import Unread, read_test_file
-from karmada_advisor.whatif.placement_tests.model import PlacementCase, PlacementTestFile
-from karmada_advisor.whatif.placement_tests.report_model import (
+from karmada_advisor.whatif.placement_tests.model import (
     CaseOutcome,
     CaseResult,
     FileProblem,
     FileResult,
+    PlacementCase,
+    PlacementTestFile,
     PlacementTestReport,
 )
 from karmada_advisor.whatif.placement_tests.running import CaseRunner

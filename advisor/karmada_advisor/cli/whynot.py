@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from karmada_advisor.cli.collection import collection_of_new_objects
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
@@ -32,24 +32,27 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import HeldBy
 from karmada_advisor.state.quota import NOT_READ, grows, not_sure
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.views.why_not import why_not_cluster_text, why_not_text
+from karmada_advisor.views.why_not import why_not_cluster_text, why_not_clusters_text, why_not_text
 from karmada_advisor.whynot import answer as whynot_answer
 from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.clusters import (
+    WhyNotCluster,
+    WhyNotClusters,
+    answer_clusters,
+    clusters_with,
+    why_not_cluster,
+)
 from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet, ScheduledObjects
 from karmada_advisor.whynot.remedies import editable
-from karmada_advisor.whynot.reverse import WhyNotCluster, why_not_cluster
 from karmada_advisor.whynot.scheduled import alternatives
 from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.structs import replace
-
-if TYPE_CHECKING:  # loaded for this question only
-    from karmada_advisor.whynot.clusters import WhyNotClusters
 
 _SEARCH_SECONDS: Final = 2.0
 _CLUSTER_SECONDS: Final = 30.0
@@ -95,8 +98,6 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         goal = goal_shown(_question(arguments).goal, as_new=arguments.as_new)
         found = answer_unclaimed(explanation, objects.policies or (), template, goal, [*several, cluster][0])
         if several:
-            from karmada_advisor.whynot.clusters import answer_clusters
-
             same = dict.fromkeys(several, found.causes[0])
             return _about_clusters(answer_clusters(cluster, same, (), lambda *_: found, 0.0), objects)
         return _about_binding(found, objects)
@@ -122,8 +123,6 @@ def _about_binding(found: WhyNot, objects: Fleet) -> CommandAnswer:
 
 
 def _about_clusters(found: WhyNotClusters, objects: Fleet) -> CommandAnswer:
-    from karmada_advisor.views.why_not import why_not_clusters_text
-
     status = _about_binding(found.answer, objects).status
     return CommandAnswer(found, partial(why_not_clusters_text, found), status)
 
@@ -134,8 +133,6 @@ def _several(given: argparse.Namespace, where: str, objects: Fleet) -> list[str]
     Raises:
         NoAnswerError: No cluster has it, or it is the name of a cluster that does not exist.
     """
-    from karmada_advisor.whynot.clusters import clusters_with
-
     if "=" in where and (given.of_cluster or given.placed or given.off or given.replicas > 1):
         flags = "--cluster, --placed, --off and --replicas"
         raise NoAnswerError(f"{flags} ask about one cluster, not about {where}")
@@ -213,7 +210,6 @@ def ask_clusters(
     Raises:
         NoAnswerError: The decision reads other bindings, which may not be listed.
     """
-    from karmada_advisor.whynot.clusters import answer_clusters
 
     def ask_one(name: str, seconds: float) -> WhyNot:
         return ask(using, key, _on(name), replace(bounds, seconds=seconds), more)

@@ -16,7 +16,7 @@ from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.document import Case, Line, Section, Suite, Table, TextBlock, Written
 from karmada_advisor.views.explanation_text import asked_text, explanation_sections, funnel
 from karmada_advisor.views.text import Style, lines, printable, text
-from karmada_advisor.whatif.placement_tests.report_model import (
+from karmada_advisor.whatif.placement_tests.model import (
     OWN_UID,
     CaseOutcome,
     CaseResult,

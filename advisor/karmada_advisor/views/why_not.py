@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
@@ -12,12 +12,9 @@ from karmada_advisor.state.model import HeldBy, Target
 from karmada_advisor.views.document import Line, Section, Table, TextBlock
 from karmada_advisor.views.state import NO_RESULT, headline, remarks
 from karmada_advisor.views.text import Style, text
+from karmada_advisor.whynot.clusters import WhyNotCluster, WhyNotClusters
 from karmada_advisor.whynot.model import EditShown, GoalType, VerifiedRemedy, WhyNot
 from karmada_scheduler.framework.edits import Side
-
-if TYPE_CHECKING:  # explanations are written here, too, and have none
-    from karmada_advisor.whynot.clusters import WhyNotClusters
-    from karmada_advisor.whynot.reverse import WhyNotCluster
 
 _CLUSTERS: Final = 4
 _TRIED: Final = 8

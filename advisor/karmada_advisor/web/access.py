@@ -21,9 +21,8 @@ from typing import Any, Final, Self
 from karmada_advisor.cli.flags.web import DEFAULT_AUDIENCE
 from karmada_advisor.cli.questions import source_of
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.web.authorization import Authorization
+from karmada_advisor.web.authorization import PATH, Authorization, NamespaceHints
 from karmada_advisor.web.metrics import WebMetrics
-from karmada_advisor.web.namespaces import PATH, NamespaceHints
 from karmada_advisor.web.sessions import SessionKeysError, Sessions
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import validity_of_certificate

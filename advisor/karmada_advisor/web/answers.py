@@ -44,10 +44,9 @@ from karmada_advisor.whatif.plan.answer import plan_of_fleet
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whynot.answer import WhyNotQuestion
-from karmada_advisor.whynot.clusters import WhyNotClusters
+from karmada_advisor.whynot.clusters import WhyNotCluster, WhyNotClusters
 from karmada_advisor.whynot.model import WhyNot
 from karmada_advisor.whynot.remedies import with_remedies
-from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api_error import ApiError

@@ -27,7 +27,7 @@ from karmada_advisor.web.leader import leader_records
 from karmada_advisor.web.metrics import CONTENT_TYPE, WebMetrics
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.reading import Reader
-from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.state import Reveal
 from karmada_advisor.web.watching import Watcher, kinds_of, print_read
 from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.client.identity import ConnectionConfigError

@@ -17,8 +17,7 @@ from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import mapping
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
-from karmada_advisor.web.scope import Scope
-from karmada_advisor.web.state import PageContents, PageState
+from karmada_advisor.web.state import PageContents, PageState, Scope
 from karmada_scheduler.api.binding import RESOURCE_BINDING, BindingKey
 from karmada_scheduler.structs import IdentityStruct, Struct, field, replace
 

@@ -1,10 +1,11 @@
-"""The objects that a page shows, as they were read at one time; bindings as rows, without deciding anything."""
+"""The objects that a page shows, as they were read at one time, all or those that a viewer may read; bindings as rows."""
 
 from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from enum import Enum
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,7 +17,6 @@ from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
-from karmada_advisor.web.scope import Scope
 from karmada_advisor.whynot.clusters import values_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
@@ -169,6 +169,43 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     def row(self, found: IndexedBinding) -> BindingRow:
         """Return what is shown of a binding; made for each page, because it takes more memory than the object."""
         return row_of(found.binding, self.objects.manifests.get(found.key), self.facts)
+
+
+class Reveal(Enum):
+    """What answers to viewers are computed from, besides the bindings that they may list."""
+
+    OWN = "own"
+    """The clusters, policies and Leases that they may list as well."""
+    FLEET = "fleet"
+    """All clusters, policies and Leases, and the records of the scheduler: for tenants who are trusted with them."""
+
+
+class Scope(Struct, frozen=True):
+    """What a viewer may read of a fleet.
+
+    Attributes:
+        namespaces: Those whose bindings are read; "" is that of ClusterResourceBindings.
+        clusters: Whether Clusters are read; without them, nothing is decided.
+        policies: Whether the policies of these namespaces and ClusterPropagationPolicies are read: of a part of them it would
+            not be known which one claims a workload.
+        schedulers: Whether the Leases of schedulers are read.
+        is_trusted: Whether clusters, policies, Leases and records are read because the operator of the page allows it.
+        unlisted: Why there are bindings that are not read; "" if all are.
+        not_judged: What is not read, and why, one line each.
+    """
+
+    namespaces: frozenset[str]
+    clusters: bool
+    policies: bool
+    schedulers: bool
+    is_trusted: bool = False
+    unlisted: str = ""
+    not_judged: tuple[str, ...] = ()
+
+    @property
+    def has_all_facts(self) -> bool:
+        """Whether states of bindings are the same as with the whole fleet."""
+        return self.clusters and self.policies and self.schedulers
 
 
 class PageState(Struct, frozen=True, eq=False):

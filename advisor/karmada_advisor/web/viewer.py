@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from karmada_advisor.web.request_query import RequestRefusedError
-from karmada_advisor.web.scope import Reveal, Scope
+from karmada_advisor.web.state import Reveal, Scope
 from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT
 from karmada_scheduler.structs import Struct

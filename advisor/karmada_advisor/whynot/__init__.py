@@ -7,5 +7,5 @@
 - ``quantities``: the least amount of an edit.
 - ``search``: irreducible sets of edits that reach a goal.
 - ``answer``, ``model``: the whole answer, and its data. ``undecided``: what helps without a decision.
-- ``reverse``: all bindings that one cluster does not have.
+- ``clusters``: several clusters, and all bindings that one cluster does not have.
 """

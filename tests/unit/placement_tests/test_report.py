@@ -10,7 +10,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from karmada_advisor.whatif.placement_tests.report_model import PlacementTestReport
+from karmada_advisor.whatif.placement_tests.model import PlacementTestReport
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA
 from tests.commands import Ran, run
 from tests.document_schema import document_schema

@@ -21,7 +21,7 @@ from karmada_advisor.web.authorization import Authorization
 from karmada_advisor.web.handlers import Handlers
 from karmada_advisor.web.pages import Pages
 from karmada_advisor.web.reading import Reader
-from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.state import Reveal
 from karmada_advisor.web.viewer import NOBODY, Viewer
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer

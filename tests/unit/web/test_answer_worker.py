@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.web import answer_worker, forked
+from karmada_advisor.web import answer_worker
 from karmada_advisor.web.answer_worker import MAX_AT_ONCE, MAX_WAITING, AnswerWorker, BusyError, TooLongError
 
 
@@ -151,7 +151,7 @@ async def test_an_answer_for_which_nobody_waits_any_more_is_ended(begun: Begun) 
 
 
 async def test_a_process_that_takes_too_much_memory_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forked, "MAX_MIB", 50)
+    monkeypatch.setattr(answer_worker, "MAX_MIB", 50)
     worker = AnswerWorker()
 
     def large() -> int:
@@ -169,7 +169,7 @@ async def test_a_process_leaves_some_of_what_its_container_may_still_take(
 ) -> None:
     (tmp_path / "memory.max").write_text(f"{500 * 2**20}\n")
     (tmp_path / "memory.current").write_text(f"{410 * 2**20}\n")
-    monkeypatch.setattr(forked, "CGROUP", tmp_path)
+    monkeypatch.setattr(answer_worker, "CGROUP", tmp_path)
 
     def large() -> int:
         found = b"1" * (40 * 2**20)
@@ -183,7 +183,7 @@ async def test_a_process_leaves_some_of_what_its_container_may_still_take(
 async def test_memory_of_the_page_that_an_answer_writes_to_counts_as_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(forked, "MAX_MIB", 30)
+    monkeypatch.setattr(answer_worker, "MAX_MIB", 30)
     of_page = bytearray(b"1" * (40 * 2**20))
 
     def overwrite() -> None:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.web.authorization import SHOWN, Authorization
-from karmada_advisor.web.namespaces import NamespaceHints
+from karmada_advisor.web.authorization import SHOWN, Authorization, NamespaceHints
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_advisor.web.viewer import Viewer
 from karmada_pyscheduler.client.permissions import Permission

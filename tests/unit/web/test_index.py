@@ -10,7 +10,7 @@ from karmada_advisor.state.model import StateName
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding, RowCursor, indexed
-from karmada_advisor.web.paging import AskedPage, bindings_page
+from karmada_advisor.web.request_query import AskedPage, bindings_page
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.testing import BindingBuilder, binding
 

@@ -12,9 +12,8 @@ from cryptography.fernet import Fernet
 from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_advisor.web.access import end_of
 from karmada_advisor.web.answer_worker import AnswerWorker, TooLongError
-from karmada_advisor.web.authorization import Authorization
+from karmada_advisor.web.authorization import Authorization, NamespaceHints
 from karmada_advisor.web.metrics import BindingsByScheduler, WebMetrics
-from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import Sessions
 from karmada_pyscheduler.client.reviews import Reviews
 from karmada_pyscheduler.http_server.certificate import ServerCertificate

@@ -18,9 +18,8 @@ from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.packed import PackedManifests
 from karmada_advisor.state.model import SchedulerShown, StateName
 from karmada_advisor.web.authorization import SHOWN
-from karmada_advisor.web.scope import Reveal, Scope
 from karmada_advisor.web.scoped_fleet import ScopedFleets
-from karmada_advisor.web.state import PageContents, PageState
+from karmada_advisor.web.state import PageContents, PageState, Reveal, Scope
 from karmada_advisor.web.viewer import (
     LIST_BINDINGS,
     LIST_CLUSTER_BINDINGS,

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 from cryptography.fernet import Fernet
 
-from karmada_advisor.web.authorization import Authorization
+from karmada_advisor.web.authorization import Authorization, NamespaceHints
 from karmada_advisor.web.handlers import local_path
-from karmada_advisor.web.namespaces import NamespaceHints
 from karmada_advisor.web.sessions import LONGEST_TOKEN, SessionKeysError, Sessions, ended
 from karmada_pyscheduler.client.reviews import Reviews
 from karmada_pyscheduler.http_server.request_guard import AnsweredRequest

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.whynot.clusters import WhyNotClusters
+from karmada_advisor.whynot.clusters import WhyNotCluster, WhyNotClusters
 from karmada_advisor.whynot.model import WhyNot
-from karmada_advisor.whynot.reverse import WhyNotCluster
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.document_schema import document_schema
 from tests.unit.explain.fleet import billing, checkout, fleet

@@ -15,8 +15,8 @@ from karmada_advisor.web.handlers.fleet import FleetHandlers
 from karmada_advisor.web.handlers.responder import SIGN_IN, SIGN_OUT, Responder, Routes
 from karmada_advisor.web.metrics import CONTENT_TYPE
 from karmada_advisor.web.pages import Pages
-from karmada_advisor.web.scope import Reveal
 from karmada_advisor.web.sessions import ended
+from karmada_advisor.web.state import Reveal
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, RequestRefusal
 from karmada_scheduler.structs import IdentityStruct
 

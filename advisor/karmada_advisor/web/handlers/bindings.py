@@ -23,8 +23,15 @@ from karmada_advisor.web.handlers.responder import (
 from karmada_advisor.web.history import History
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_advisor.web.pages import path_of, query
-from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page
-from karmada_advisor.web.request_query import RequestRefusedError, filter_of, number_of, page_of
+from karmada_advisor.web.request_query import (
+    ROWS,
+    CursorPage,
+    RequestRefusedError,
+    bindings_page,
+    filter_of,
+    number_of,
+    page_of,
+)
 from karmada_advisor.web.state import BindingRow, PageState
 from karmada_advisor.web.viewer import LIST_QUOTAS
 from karmada_advisor.whynot.answer import WhyNotQuestion

@@ -13,12 +13,11 @@ from karmada_advisor.views.plan_text import plan_markdown
 from karmada_advisor.views.survive_document import heat_map
 from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
 from karmada_advisor.web.answer_worker import BusyError, TooLongError
+from karmada_advisor.web.background import LossView
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, completed_names, judged
 from karmada_advisor.web.pages import domain_path
-from karmada_advisor.web.paging import ROWS
-from karmada_advisor.web.request_query import AskedChange, RequestRefusedError, change_of, loss_of
+from karmada_advisor.web.request_query import ROWS, AskedChange, RequestRefusedError, change_of, loss_of
 from karmada_advisor.web.state import PageState
-from karmada_advisor.web.survival import LossView
 from karmada_advisor.whatif.plan.model import Effect, Plan
 from karmada_advisor.whatif.survive.domains import kind_order
 from karmada_advisor.whatif.survive.loss import Loss

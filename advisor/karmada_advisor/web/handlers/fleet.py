@@ -24,12 +24,19 @@ from karmada_advisor.web.fleet import (
 )
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, fields_by, judged, list_fields
 from karmada_advisor.web.indexed_binding import IndexedBinding
-from karmada_advisor.web.paging import ROWS, CursorPage, bindings_page, clusters_page
-from karmada_advisor.web.request_query import RequestRefusedError, filter_of, page_of
+from karmada_advisor.web.request_query import (
+    ROWS,
+    CursorPage,
+    RequestRefusedError,
+    bindings_page,
+    clusters_page,
+    filter_of,
+    page_of,
+)
 from karmada_advisor.web.state import PageState
 from karmada_advisor.web.viewer import LIST_BINDINGS, MOST_NAMESPACES
 from karmada_advisor.whatif.survive.domains import CLUSTER
-from karmada_advisor.whynot.reverse import WhyNotCluster
+from karmada_advisor.whynot.clusters import WhyNotCluster
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 from karmada_scheduler.structs import replace
 

@@ -15,12 +15,16 @@ from karmada_advisor.web.answers import Answers
 from karmada_advisor.web.background import CauseScan
 from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.pages import Pages
-from karmada_advisor.web.paging import CursorError, CursorPage
 from karmada_advisor.web.quotas import NamespaceQuotas
-from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS, RequestRefusedError
-from karmada_advisor.web.scope import Reveal
+from karmada_advisor.web.request_query import (
+    NO_TOKEN,
+    RETRY_SECONDS,
+    CursorError,
+    CursorPage,
+    RequestRefusedError,
+)
 from karmada_advisor.web.scoped_fleet import SOURCE, ScopedFleets
-from karmada_advisor.web.state import PageState
+from karmada_advisor.web.state import PageState, Reveal
 from karmada_advisor.web.viewer import EVERYBODY, LIST_CLUSTERS, NOBODY, Viewer
 from karmada_pyscheduler.client.reviews import ReviewUnavailableError
 from karmada_pyscheduler.http_server.request_guard import (

@@ -15,10 +15,10 @@ from karmada_advisor.whatif.placement_tests.model import (
     Expectation,
     ExpectedValue,
     FilePlace,
+    FileProblem,
     PlacementCase,
     ScenarioChange,
 )
-from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.schema import WORDS
 from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.config.yaml_places import YamlPath

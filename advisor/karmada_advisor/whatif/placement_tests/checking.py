@@ -16,12 +16,12 @@ from karmada_advisor.whatif.placement_tests.included_manifests import IncludedMa
 from karmada_advisor.whatif.placement_tests.model import (
     Expectation,
     FilePlace,
+    FileProblem,
     PlacementCase,
     PlacementTestFile,
     ScenarioChange,
 )
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
-from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, objects_of
 from karmada_advisor.whatif.placement_tests.schema import OF_STEPS
 from karmada_advisor.whatif.plan.change import Draft

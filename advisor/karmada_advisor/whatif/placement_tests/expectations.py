@@ -8,9 +8,14 @@ from typing import Any, Final
 
 from karmada_advisor.state.stored import mappings, part, value_at
 from karmada_advisor.whatif.placement_tests.cel import expressions
-from karmada_advisor.whatif.placement_tests.model import CaseStep, Expectation, ExpectedValue
+from karmada_advisor.whatif.placement_tests.model import (
+    CaseStep,
+    ClusterDifference,
+    Expectation,
+    ExpectationFailure,
+    ExpectedValue,
+)
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
-from karmada_advisor.whatif.placement_tests.report_model import ClusterDifference, ExpectationFailure
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.objects import Manifest

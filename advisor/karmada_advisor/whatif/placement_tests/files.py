@@ -18,10 +18,10 @@ from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.model import (
     API_VERSION,
     KIND,
+    FileProblem,
     Manifest,
     PlacementTestFile,
 )
-from karmada_advisor.whatif.placement_tests.report_model import FileProblem
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA
 from karmada_advisor.whatif.placement_tests.schema_check import SchemaCheck
 from karmada_advisor.whatif.plan.objects import template_key

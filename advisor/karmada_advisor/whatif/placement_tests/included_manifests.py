@@ -11,8 +11,7 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import CLUSTER_API_VERSION, manifest_files, read_changes
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile, identity_of, place_in_file
-from karmada_advisor.whatif.placement_tests.model import Manifest
-from karmada_advisor.whatif.placement_tests.report_model import FileProblem
+from karmada_advisor.whatif.placement_tests.model import FileProblem, Manifest
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY, TAINT_FORM, taint_of
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND

@@ -10,8 +10,7 @@ from typing import Any, Final
 from karmada_advisor.fleet.documents import documents
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import mapping, with_namespace
-from karmada_advisor.whatif.placement_tests.model import FilePlace
-from karmada_advisor.whatif.placement_tests.report_model import FileProblem
+from karmada_advisor.whatif.placement_tests.model import FilePlace, FileProblem
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
 from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace, YamlPlaces

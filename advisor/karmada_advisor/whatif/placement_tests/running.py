@@ -8,14 +8,16 @@ from typing import Final
 
 from karmada_advisor.whatif.placement_tests.case_state import CaseState
 from karmada_advisor.whatif.placement_tests.expectations import failures
-from karmada_advisor.whatif.placement_tests.model import CaseStep, PlacementCase, ScenarioChange
-from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
-from karmada_advisor.whatif.placement_tests.report_model import (
+from karmada_advisor.whatif.placement_tests.model import (
     OWN_UID,
     CaseOutcome,
     CaseResult,
+    CaseStep,
     ExpectationFailure,
+    PlacementCase,
+    ScenarioChange,
 )
+from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
 from karmada_advisor.whatif.placement_tests.scenario import (
     NONE_ODD,
     OddTemplates,

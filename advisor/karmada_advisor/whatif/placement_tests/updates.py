@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
-from karmada_advisor.whatif.placement_tests.model import FilePlace
-from karmada_advisor.whatif.placement_tests.report_model import ExpectationFailure, FileResult
+from karmada_advisor.whatif.placement_tests.model import ExpectationFailure, FilePlace, FileResult
 from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace
 from karmada_scheduler.config.yaml_values import plain
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from karmada_advisor.whynot.goals import BlockedStep, has_replicas
-from karmada_advisor.whynot.vocabulary import capacity, division, filters, selection, triggers
+from karmada_advisor.whynot.vocabulary import capacity, division, selection, triggers
 from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.framework.edits import Edit, Harm, Side
 
@@ -13,12 +13,12 @@ from karmada_scheduler.framework.edits import Edit, Harm, Side
 def proposals(context: Context) -> Iterator[Edit]:
     """Yield edits that may let the cluster pass the step at which it drops out."""
     yield from triggers.preemption(context)
-    yield from filters.corrections(context)
+    yield from selection.corrections(context)
     match context.blocker.step:
         case BlockedStep.TRIGGER:
             yield from triggers.proposals(context)
         case BlockedStep.FILTER:
-            yield from filters.proposals(context)
+            yield from selection.of_refusal(context)
         case BlockedStep.SELECT:
             yield from selection.proposals(context)
             yield from selection.competitors(context)
@@ -47,7 +47,7 @@ def proposals(context: Context) -> Iterator[Edit]:
 def leaving(context: Context) -> Iterator[Edit]:
     """Yield edits that take a cluster out of the candidates, the selection or the division."""
     yield from triggers.preemption(context)
-    yield from filters.corrections(context)
+    yield from selection.corrections(context)
     yield from triggers.reschedule(context)
     yield from selection.exclude(context, context.name)
     for path, _ in context.affinity_paths():
