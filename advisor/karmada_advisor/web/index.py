@@ -8,13 +8,32 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from karmada_advisor.explain.overview import GroupKey
 from karmada_advisor.state.model import WORST_FIRST, ReplicaCounts, StateName
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import Struct, field
 
+
+class _Totals(Struct):
+    """What some bindings are together; the stamp changes with each of them, and says nothing about others.
+
+    Attributes:
+        counts: By state, and for a scheduler by state and reason.
+        replicas: What they want, have and run.
+        stamp: Of all of them.
+    """
+
+    counts: Counter[Any] = field(default_factory=Counter)
+    replicas: ReplicaCounts = ReplicaCounts()
+    stamp: int = 0
+
+
+_Lists = dict[Any, list[Any]]
+"""Sorted lists, none of them empty, by what their items have in common."""
 StateAndReason = tuple[StateName, str]
 
 
@@ -23,33 +42,23 @@ class BindingIndex:
 
     def __init__(self, rows: Iterable[IndexedBinding] = ()) -> None:
         """Hold some bindings from the beginning, of which no two have the same key."""
-        self.version = 0
         self._by_key: dict[BindingKey, IndexedBinding] = {}
-        self.rows: list[IndexedBinding] = []
-        """All bindings, the worst first; not changed by readers."""
-        self._by_namespace: dict[str, list[IndexedBinding]] = {}
-        self._by_cluster: dict[str, list[IndexedBinding]] = {}
-        self._by_group: dict[GroupKey, list[IndexedBinding]] = {}
-        self._by_time: list[tuple[str, IndexedBinding]] = []
-        self._counts: dict[str, Counter[StateName]] = {}
+        self._all: _Lists = {}
+        self._by_namespace: _Lists = {}
+        self._by_cluster: _Lists = {}
+        self._by_group: _Lists = {}
+        self._by_time: _Lists = {}
         self._replicas: Counter[str] = Counter()
-        self._totals: dict[str, ReplicaCounts] = {}
-        self._by_scheduler: dict[str, tuple[Counter[StateAndReason], ReplicaCounts]] = {}
-        self._stamps: dict[str, int] = {}
+        self._totals: dict[str, _Totals] = {}
+        self._by_scheduler: dict[str, _Totals] = {}
         for row in rows:
             self._by_key[row.key] = row
-            for found in self._lists_of(row):
-                found.append(row)
-            self._by_time += _timed(row)
+            for lists, key, item in self._items_of(row):
+                lists.setdefault(key, []).append(item)
             self._count(row, 1)
-        for found in (
-            self.rows,
-            *self._by_namespace.values(),
-            *self._by_cluster.values(),
-            *self._by_group.values(),
-        ):
-            found.sort()
-        self._by_time.sort()
+        for lists in (self._all, self._by_namespace, self._by_cluster, self._by_group, self._by_time):
+            for found in lists.values():
+                found.sort()
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -57,25 +66,19 @@ class BindingIndex:
     def put(self, row: IndexedBinding) -> None:
         """Take a binding instead of the one of the same key, if there is one."""
         before = self._by_key.get(row.key)
-        if before is not None and _place_of(before) == _place_of(row):
-            self._replace(before, row)
-            return
-        self.remove(row.key)
+        if before is not None and _place_of(before) == _place_of(
+            row
+        ):  # no other rows move: lists may be long
+            for (lists, key, old), (_, _, new) in zip(
+                self._items_of(before), self._items_of(row), strict=True
+            ):
+                lists[key][bisect_left(lists[key], old)] = new
+            self._count(before, -1)
+        else:
+            self.remove(row.key)
+            for lists, key, item in self._items_of(row):
+                insort(lists.setdefault(key, []), item)
         self._by_key[row.key] = row
-        for found in self._lists_of(row):
-            insort(found, row)
-        for timed in _timed(row):
-            insort(self._by_time, timed)
-        self._count(row, 1)
-
-    def _replace(self, before: IndexedBinding, row: IndexedBinding) -> None:
-        """Put a row into the places of the one before, which moves no other rows: all lists may be long."""
-        self._by_key[row.key] = row
-        for found in self._lists_of(row):
-            found[bisect_left(found, before)] = row
-        for timed in _timed(row):
-            self._by_time[bisect_left(self._by_time, (row.last_scheduled, before))] = timed
-        self._count(before, -1)
         self._count(row, 1)
 
     def remove(self, key: BindingKey) -> None:
@@ -83,54 +86,46 @@ class BindingIndex:
         row = self._by_key.pop(key, None)
         if row is None:
             return
-        for found in self._lists_of(row):
-            del found[bisect_left(found, row)]
-        for timed in _timed(row):
-            del self._by_time[bisect_left(self._by_time, timed)]
+        for lists, name, item in self._items_of(row):
+            del lists[name][bisect_left(lists[name], item)]
+            if not lists[name]:
+                del lists[name]
         self._count(row, -1)
-        self._drop_empty(row)
 
-    def _lists_of(self, row: IndexedBinding) -> list[list[IndexedBinding]]:
-        found = [self.rows, self._by_namespace.setdefault(row.namespace, [])]
-        found += [self._by_cluster.setdefault(name, []) for name in row.clusters]
+    def _items_of(self, row: IndexedBinding) -> Iterator[tuple[_Lists, Any, Any]]:
+        """Yield the lists with a row, each with the key of one, and its item in that."""
+        yield self._all, "", row
+        yield self._by_namespace, row.namespace, row
+        yield from ((self._by_cluster, name, row) for name in row.clusters)
         if row.group is not None:
-            found.append(self._by_group.setdefault(row.group, []))
-        return found
+            yield self._by_group, row.group, row
+        if row.last_scheduled:
+            yield self._by_time, "", (row.last_scheduled, row)
 
     def _count(self, row: IndexedBinding, by: int) -> None:
-        self.version += 1
-        change = row.replicas if by > 0 else -row.replicas
         scheduler = row.binding.spec.responsible_scheduler
-        states, replicas = self._by_scheduler.get(scheduler, (Counter(), ReplicaCounts()))
-        state = row.state, "" if row.state.is_good else row.reason
-        states[state] += by
-        if not states[state]:
-            del states[state]  # anybody may write reasons
-        self._by_scheduler[scheduler] = states, replicas + change
-        if not states:
-            del self._by_scheduler[scheduler]
-        for scope in dict.fromkeys(("", row.namespace)):
-            self._counts.setdefault(scope, Counter())[row.state] += by
-            self._stamps[scope] = self._stamps.get(scope, 0) ^ row.stamp
-            self._totals[scope] = self.replicas(scope) + change
+        state_and_reason = row.state, "" if row.state.is_good else row.reason
+        scopes = ((self._totals, scope, row.state) for scope in dict.fromkeys(("", row.namespace)))
+        for totals, name, counted in ((self._by_scheduler, scheduler, state_and_reason), *scopes):
+            found = totals.setdefault(name, _Totals())
+            found.counts[counted] += by
+            if not found.counts[counted]:
+                del found.counts[counted]  # anybody may write reasons
+            found.replicas += row.replicas if by > 0 else -row.replicas
+            found.stamp ^= row.stamp
+            if not found.counts:
+                del totals[name]
         for target in row.binding.spec.clusters:
             self._replicas[target.name] += by * target.replicas
-
-    def _drop_empty(self, row: IndexedBinding) -> None:
-        """Drop what is left of namespaces, clusters and groups without a binding."""
-        if not self._by_namespace[row.namespace]:
-            del self._by_namespace[row.namespace]
-            if row.namespace:
-                del self._counts[row.namespace], self._stamps[row.namespace], self._totals[row.namespace]
-        for name in row.clusters:
-            if not self._by_cluster[name]:
-                del self._by_cluster[name], self._replicas[name]
-        if row.group is not None and not self._by_group[row.group]:
-            del self._by_group[row.group]
 
     def get(self, key: BindingKey) -> IndexedBinding | None:
         """Return a binding; None if there is none of this key."""
         return self._by_key.get(key)
+
+    @property
+    def rows(self) -> Sequence[IndexedBinding]:
+        """All bindings, the worst first."""
+        return self._all.get("", [])
 
     @property
     def namespaces(self) -> list[str]:
@@ -145,11 +140,11 @@ class BindingIndex:
 
     def counts(self, namespace: str = "") -> Counter[StateName]:
         """Return how many bindings are in each state, of a namespace or of all."""
-        return self._counts.get(namespace, Counter())
+        return self._totals.get(namespace, _Totals()).counts
 
     def replicas(self, namespace: str = "") -> ReplicaCounts:
         """Return what the bindings of a namespace, or all, want, have and run."""
-        return self._totals.get(namespace, ReplicaCounts())
+        return self._totals.get(namespace, _Totals()).replicas
 
     @property
     def by_scheduler(self) -> Mapping[str, tuple[Counter[StateAndReason], ReplicaCounts]]:
@@ -157,12 +152,12 @@ class BindingIndex:
 
         Of a good state, the reason is "".
         """
-        found = self._by_scheduler.copy()
+        found = {name: (totals.counts, totals.replicas) for name, totals in list(self._by_scheduler.items())}
         return dict(sorted(found.items(), key=lambda item: (-item[1][0].total(), item[0])))
 
     def stamp(self, namespace: str = "") -> int:
         """Return a number that changes with every binding of a namespace, or of all, and says nothing about others."""
-        return self._stamps.get(namespace, 0)
+        return self._totals.get(namespace, _Totals()).stamp
 
     def of_namespace(self, namespace: str) -> Sequence[IndexedBinding]:
         """Return the bindings of a namespace, the worst first; those of "" are ClusterResourceBindings."""
@@ -178,7 +173,7 @@ class BindingIndex:
 
     def newest(self, count: int) -> list[IndexedBinding]:
         """Return the bindings that were scheduled last, the newest first."""
-        return [row for _, row in reversed(self._by_time[-count:])]
+        return [row for _, row in reversed(self._by_time.get("", [])[-count:])]
 
     def select(self, wanted: Filter) -> Sequence[IndexedBinding]:
         """Return the bindings that are shown, the worst first: by one list as far as it goes, then one by one."""
@@ -198,10 +193,6 @@ class BindingIndex:
 def _place_of(row: IndexedBinding) -> tuple[object, ...]:
     """Return what decides in which lists a row is, and where."""
     return (*row[:4], row.group, row.last_scheduled, *row.clusters)
-
-
-def _timed(row: IndexedBinding) -> list[tuple[str, IndexedBinding]]:
-    return [(row.last_scheduled, row)] if row.last_scheduled else []
 
 
 def _in_state(rows: Sequence[IndexedBinding], state: str) -> Sequence[IndexedBinding]:
