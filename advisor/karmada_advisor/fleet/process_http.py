@@ -131,25 +131,17 @@ def _request(
         unanswered.release()
 
 
-class _ConnectionTo(HTTPSConnection):
-    """A connection to one address of a name, whose certificate has to be for the name."""
-
-    def __init__(self, ip: str, host: str, port: int | None, context: ssl.SSLContext) -> None:
-        super().__init__(host, port, timeout=_TIMEOUT_SECONDS, context=context)
-        self._ip = ip
-        self._tls = context
-
-    def connect(self) -> None:
-        plain = socket.create_connection((self._ip or self.host, self.port), _TIMEOUT_SECONDS)
-        self.sock = self._tls.wrap_socket(plain, server_hostname=self.host)
-
-
 def _connection(process: ProcessAddress) -> HTTPConnection:
+    """Return a connection; of one to an address of several, the certificate has to be for the name."""
     parts = urlsplit(process.url)
     host = parts.hostname or ""
     if parts.scheme == "http":
         return HTTPConnection(host, parts.port, timeout=_TIMEOUT_SECONDS)
-    return _ConnectionTo(process.ip, host, parts.port, process.tls or ssl.create_default_context())
+    tls = process.tls or ssl.create_default_context()
+    connection = HTTPSConnection(host, parts.port, timeout=_TIMEOUT_SECONDS, context=tls)
+    plain = socket.create_connection((process.ip or host, connection.port), _TIMEOUT_SECONDS)
+    connection.sock = tls.wrap_socket(plain, server_hostname=host)
+    return connection
 
 
 def _response(process: ProcessAddress, path: str) -> tuple[int, bytes]:
