@@ -163,7 +163,7 @@ class SearchShown(Struct, frozen=True):
     ended_by: str = ""
 
 
-class WhyNot(Struct, frozen=True):
+class WhyNot(Struct, frozen=True, kw_only=True):
     """The answer.
 
     Attributes:
@@ -182,13 +182,13 @@ class WhyNot(Struct, frozen=True):
     cluster: str
     goal: GoalShown
     state: BindingState
-    holds: bool
-    next_holds: bool
+    holds: bool = False
+    next_holds: bool = False
     provenance: Provenance
-    present: tuple[Target, ...]
-    next: NextDecision
-    causes: tuple[Cause, ...]
-    remedies: tuple[VerifiedRemedy, ...]
-    ineffective: tuple[Ineffective, ...]
-    search: SearchShown
+    present: tuple[Target, ...] = ()
+    next: NextDecision = NextDecision()
+    causes: tuple[Cause, ...] = ()
+    remedies: tuple[VerifiedRemedy, ...] = ()
+    ineffective: tuple[Ineffective, ...] = ()
+    search: SearchShown = SearchShown()
     notes: tuple[str, ...] = ()

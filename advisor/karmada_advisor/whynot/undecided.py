@@ -80,15 +80,9 @@ def answer_unclaimed(
         cluster=cluster,
         goal=goal,
         state=explanation.state,
-        holds=False,
-        next_holds=False,
         provenance=explanation.provenance,
-        present=(),
-        next=shown.NextDecision(),
         causes=explanation.causes,
         remedies=tuple(claiming(policies, template)),
-        ineffective=(),
-        search=shown.SearchShown(),
         notes=("Where it is placed is not known before it has a binding.",),
     )
 

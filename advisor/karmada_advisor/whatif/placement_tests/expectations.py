@@ -59,11 +59,8 @@ def failures(
         step: After which it is expected; None for the first decisions.
         why_different: Why there are several results.
     """
-    check = _Check(expectation, found, "" if step is None else str(step), why_different)
-    made = list(check.failures())
-    if made:
-        made[0] = replace(made[0], explanation=found[0].explanation)
-    return made
+    made = list(_Check(expectation, found, "" if step is None else str(step), why_different).failures())
+    return [replace(made[0], explanation=found[0].explanation), *made[1:]] if made else []
 
 
 class _Check(Struct, frozen=True):
@@ -79,20 +76,19 @@ class _Check(Struct, frozen=True):
         for key, wanted in self.expectation.keys.items():
             if missing is not None and key in PLACED_ONLY:
                 if not reported:
-                    failure = self._failure(key, None, f"it is not placed: {missing.why_not_placed}")
-                    expected = [each.value for each in wanted.value] if key == "that" else wanted.value
-                    yield replace(failure, expected=expected)
+                    texts = [each.value for each in wanted.value] if key == "that" else wanted.value
+                    text = f"it is not placed: {missing.why_not_placed}"
+                    yield self._failure(key, wanted._replace(value=texts), None, text)
                 reported = True
                 continue
             if key == "that":
-                yield from self._expressions()
+                yield from self._expressions(wanted)
                 continue
             got = [getattr(each, "not_placed" if key == "notPlaced" else key) for each in self.found]
             if not all(_holds(key, wanted.value, each) for each in got):
                 yield self._difference(key, wanted, got)
 
-    def _expressions(self) -> Iterator[ExpectationFailure]:
-        wanted = self.expectation.keys["that"]
+    def _expressions(self, wanted: ExpectedValue) -> Iterator[ExpectationFailure]:
         evaluator = expressions()
         data = [WorkloadData(each) for each in self.found]
         for index, each in enumerate(wanted.value):
@@ -103,10 +99,7 @@ class _Check(Struct, frozen=True):
             differ = any(result.holds for result in results)
             text = "; ".join([self.why_different if differ else failing.text or "false", *failing.parts])
             key = "that" if wanted.place == each.place else f"that[{index}]"
-            line, column = each.place
-            yield replace(
-                self._failure("that", None, text), key=key, line=line, column=column, expected=each.value
-            )
+            yield self._failure(key, each, None, text)
 
     def _difference(self, key: str, wanted: ExpectedValue, got: Sequence[Any]) -> ExpectationFailure:
         differ = any(each != got[0] for each in got)
@@ -115,17 +108,15 @@ class _Check(Struct, frozen=True):
             text = self.found[0].why_not_placed
         if key == "placed" and wanted.value and not text:
             text = next(each for each in self.found if not each.placed).why_not_placed
-        failure = self._failure(key, list(got) if differ else got[0], text)
+        failure = self._failure(key, wanted, list(got) if differ else got[0], text)
         if key != "clusters":
             return failure
         different = [each for index, each in enumerate(got) if each not in got[:index]]
         return replace(failure, table=tuple(_rows(wanted.value, different)))
 
-    def _failure(self, key: str, got: Any, text: str) -> ExpectationFailure:
-        wanted = self.expectation.keys[key]
-        return ExpectationFailure(
-            self.expectation.workload, self.step, key, *wanted.place, wanted.value, got, text
-        )
+    def _failure(self, key: str, wanted: ExpectedValue, got: Any, text: str) -> ExpectationFailure:
+        workload = self.expectation.workload
+        return ExpectationFailure(workload, self.step, key, *wanted.place, wanted.value, got, text)
 
 
 def _rows(

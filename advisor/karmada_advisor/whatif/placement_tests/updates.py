@@ -6,21 +6,13 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.model import ExpectationFailure, FilePlace, FileResult
 from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace
 from karmada_scheduler.config.yaml_values import plain
-
-
-class _Replacement(NamedTuple):
-    """A part of a text, by offsets, and what it becomes."""
-
-    start: int
-    end: int
-    text: str
 
 
 def updated(file: FileResult) -> str:
@@ -34,15 +26,15 @@ def updated(file: FileResult) -> str:
     """
     located = LocatedFile(file.path)
     text = located.text
-    replacements = [
-        each
+    replacements = {
+        (located.offset(extent.line, extent.column), located.offset(extent.end_line, extent.end_column), new)
         for case in file.cases
         for failure in case.failures
         if failure.key == "clusters" and failure.table
-        for each in _replacements(located, failure)
-    ]
-    for each in sorted(set(replacements), reverse=True):
-        text = text[: each.start] + each.text + text[each.end :]
+        for extent, new in _replacements(located, failure)
+    }
+    for start, end, new in sorted(replacements, reverse=True):
+        text = text[:start] + new + text[end:]
     if text == located.text:
         return ""
     try:
@@ -53,7 +45,8 @@ def updated(file: FileResult) -> str:
     return "".join(difflib.unified_diff(before, after, file.path, file.path, n=1))
 
 
-def _replacements(located: LocatedFile, failure: ExpectationFailure) -> Iterable[_Replacement]:
+def _replacements(located: LocatedFile, failure: ExpectationFailure) -> Iterable[tuple[YamlPlace, str]]:
+    """Yield the parts of a text that change, and what they become."""
     path = located.path_at(FilePlace(failure.line, failure.column), "clusters")
     wanted = _wanted(failure)
     if path is None or wanted is None:
@@ -63,7 +56,7 @@ def _replacements(located: LocatedFile, failure: ExpectationFailure) -> Iterable
         for name, replicas in wanted.items():
             extent = located.extent((*path, name))
             if replicas != before[name] and extent is not None:
-                yield _replacement(located, extent, str(replicas))
+                yield extent, str(replicas)
         return
     extent = located.extent(path)
     if extent is None:
@@ -72,7 +65,7 @@ def _replacements(located: LocatedFile, failure: ExpectationFailure) -> Iterable
     if not is_flow:
         extent = _without_what_follows(located, path, extent)
     indent = " " * (extent.column - 1)
-    yield _replacement(located, extent, _written(wanted, is_flow=is_flow, indent=indent))
+    yield extent, _written(wanted, is_flow=is_flow, indent=indent)
 
 
 def _wanted(failure: ExpectationFailure) -> Mapping[str, int] | Sequence[str] | None:
@@ -105,8 +98,3 @@ def _written(value: Mapping[str, int] | Sequence[str], *, is_flow: bool, indent:
 def _name(name: str) -> str:
     """Return a name as YAML reads it as text."""
     return name if isinstance(plain(name), str) else json.dumps(name)
-
-
-def _replacement(located: LocatedFile, extent: YamlPlace, text: str) -> _Replacement:
-    start = located.offset(extent.line, extent.column)
-    return _Replacement(start, located.offset(extent.end_line, extent.end_column), text)
