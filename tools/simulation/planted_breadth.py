@@ -117,7 +117,7 @@ def _index_keeps_the_first_row() -> Patches:
     original = BindingIndex.put
 
     def put(self: BindingIndex, row: Any) -> None:
-        if row.key not in self._by_key:
+        if row.key not in self.by_key:
             original(self, row)
 
     yield BindingIndex, "put", put

@@ -281,13 +281,11 @@ def summary(
         most_names: Bindings of a group that are named.
     """
     contents = state.contents
-    found = contents.index.groups
-    rows = {row.key: row for members in found.values() for row in members}
     return summary_of(
-        {key: [row.key for row in members] for key, members in found.items()},
+        contents.index.groups,
         contents.index.counts(),
         scan.found,
-        state_of=lambda key: contents.row(rows[key]).state,
+        state_of=lambda key: contents.row(contents.index.by_key[key]).state,
         headline=headline,
         scope="",
         clusters=len(contents.objects.clusters),

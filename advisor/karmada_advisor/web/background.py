@@ -178,11 +178,9 @@ class Background(IdentityStruct):
             self._causes_of = state.number
             try:
                 self.causes = await worker.run(lambda: self._find_causes(state), _MOST_SCAN_SECONDS)
-            except (NoAnswerError, TooLongError, BusyError) as problem:
-                self.causes = CauseScan(problems=(f"the causes of states are not known: {problem}",))
-            except Exception as error:
-                log.exception("Cannot find the causes of states")
-                self.causes = CauseScan(problems=(f"the causes of states are not known: {error!r}",))
+            except Exception as error:  # noqa: BLE001 (it is said, and logged)
+                text = _said("Cannot find the causes of states", error)
+                self.causes = CauseScan(problems=(f"the causes of states are not known: {text}",))
         is_due = self._losses_of != state.number and time.monotonic() >= self._next_losses
         if is_due and state.contents.objects.clusters:
             self._losses_of = state.number
@@ -192,8 +190,7 @@ class Background(IdentityStruct):
         """Return the causes of states, as far as there is time; runs in a process of its own."""
         problems: list[str] = []
         with self.session(state) as using:
-            found = state.contents.index.groups
-            rows = {row.key: row for members in found.values() for row in members}
+            rows = state.contents.index.by_key
 
             def cause_of(key: BindingKey) -> Cause | None:
                 try:
@@ -206,8 +203,7 @@ class Background(IdentityStruct):
                     problems.append(f"{text}: {type(error).__name__}: {error}")
                     return None
 
-            groups = {key: [row.key for row in members] for key, members in found.items()}
-            causes = find_causes(groups, cause_of, seconds=_SCAN_SECONDS)
+            causes = find_causes(state.contents.index.groups, cause_of, seconds=_SCAN_SECONDS)
             stamps = {key: rows[key].stamp for key in causes}
             return CauseScan(causes, stamps, str(using.rules), tuple(problems))
 
@@ -217,11 +213,8 @@ class Background(IdentityStruct):
         except TooLongError:
             self._next_losses = time.monotonic() + _GIVEN_UP_SECONDS
             self.survival = Survival(problem=_TOO_LARGE)
-        except (NoAnswerError, BusyError) as problem:
-            self.survival = Survival(problem=str(problem))
-        except Exception as error:
-            log.exception("Cannot make the report about losses")
-            self.survival = Survival(problem=f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 (it is said, and logged)
+            self.survival = Survival(problem=_said("Cannot make the report about losses", error))
         else:
             self._next_losses = time.monotonic() + _SHARE * seconds
             views = {report.settings.loss: LossView(report) for report in reports}
@@ -246,3 +239,11 @@ class Background(IdentityStruct):
             remedies=REMEDIES,
             seconds=_REPORT_SECONDS,
         )
+
+
+def _said(what: str, error: Exception) -> str:
+    """Return an error for people; one that nobody expects is logged, too."""
+    if isinstance(error, NoAnswerError | TooLongError | BusyError):
+        return str(error)
+    log.error(what, exc_info=error)
+    return f"{type(error).__name__}: {error}"

@@ -42,7 +42,7 @@ class BindingIndex:
 
     def __init__(self, rows: Iterable[IndexedBinding] = ()) -> None:
         """Hold some bindings from the beginning, of which no two have the same key."""
-        self._by_key: dict[BindingKey, IndexedBinding] = {}
+        self.by_key: dict[BindingKey, IndexedBinding] = {}
         self._all: _Lists = {}
         self._by_namespace: _Lists = {}
         self._by_cluster: _Lists = {}
@@ -52,7 +52,7 @@ class BindingIndex:
         self._totals: dict[str, _Totals] = {}
         self._by_scheduler: dict[str, _Totals] = {}
         for row in rows:
-            self._by_key[row.key] = row
+            self.by_key[row.key] = row
             for lists, key, item in self._items_of(row):
                 lists.setdefault(key, []).append(item)
             self._count(row, 1)
@@ -61,11 +61,11 @@ class BindingIndex:
                 found.sort()
 
     def __len__(self) -> int:
-        return len(self._by_key)
+        return len(self.by_key)
 
     def put(self, row: IndexedBinding) -> None:
         """Take a binding instead of the one of the same key, if there is one."""
-        before = self._by_key.get(row.key)
+        before = self.by_key.get(row.key)
         if before is not None and _place_of(before) == _place_of(
             row
         ):  # no other rows move: lists may be long
@@ -78,12 +78,12 @@ class BindingIndex:
             self.remove(row.key)
             for lists, key, item in self._items_of(row):
                 insort(lists.setdefault(key, []), item)
-        self._by_key[row.key] = row
+        self.by_key[row.key] = row
         self._count(row, 1)
 
     def remove(self, key: BindingKey) -> None:
         """Forget a binding, if it is known."""
-        row = self._by_key.pop(key, None)
+        row = self.by_key.pop(key, None)
         if row is None:
             return
         for lists, name, item in self._items_of(row):
@@ -120,7 +120,7 @@ class BindingIndex:
 
     def get(self, key: BindingKey) -> IndexedBinding | None:
         """Return a binding; None if there is none of this key."""
-        return self._by_key.get(key)
+        return self.by_key.get(key)
 
     @property
     def rows(self) -> Sequence[IndexedBinding]:
@@ -133,10 +133,9 @@ class BindingIndex:
         return sorted(filter(None, list(self._by_namespace)))
 
     @property
-    def groups(self) -> Mapping[GroupKey, Sequence[IndexedBinding]]:
+    def groups(self) -> Mapping[GroupKey, Sequence[BindingKey]]:
         """The bindings in no good state by what they have in common; later changes do not change it."""
-        copied = {key: list(rows) for key, rows in list(self._by_group.items())}
-        return {key: rows for key, rows in copied.items() if rows}
+        return {key: [row.key for row in rows] for key, rows in list(self._by_group.items())}
 
     def counts(self, namespace: str = "") -> Counter[StateName]:
         """Return how many bindings are in each state, of a namespace or of all."""

@@ -67,7 +67,7 @@ def _shown(index: BindingIndex) -> dict[str, object]:
         "schedulers": dict(index.by_scheduler),
         "stamps": {each: index.stamp(each) for each in ("", *index.namespaces)},
         "clusters": {each: (list(index.on(each)), index.replicas_on(each)) for each in ("m1", "m2", "m3")},
-        "groups": {key: list(rows) for key, rows in index.groups.items()},
+        "groups": dict(index.groups),
         "newest": index.newest(5),
         "filters": [list(index.select(each)) for each in FILTERS],
     }
