@@ -16,16 +16,8 @@ from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer,
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json
 from karmada_advisor.views.placement_tests_text import github_annotations, report_suites, report_text
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.files import Unread, read_test_file
-from karmada_advisor.whatif.placement_tests.model import (
-    CaseOutcome,
-    CaseResult,
-    FileProblem,
-    FileResult,
-    PlacementCase,
-    PlacementTestFile,
-    PlacementTestReport,
-)
 from karmada_advisor.whatif.placement_tests.running import CaseRunner
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, scenario_of
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA
@@ -60,7 +52,7 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     if arguments.update:
         from karmada_advisor.whatif.placement_tests.updates import updated
 
-        differences = "".join(updated(file) for file in report.files if file.count(CaseOutcome.FAILED))
+        differences = "".join(updated(file) for file in report.files if file.count(model.CaseOutcome.FAILED))
         end = f"\n{differences}" if differences else ""
     if arguments.github:
         end += github_annotations(report)
@@ -69,14 +61,14 @@ def _answer(arguments: argparse.Namespace, own: Sequence[Registration]) -> Comma
     return CommandAnswer(report, lambda style: report_text(report, style, **flags) + end, status)
 
 
-def status_of(report: PlacementTestReport, *, every_policy: bool) -> int:
+def status_of(report: model.PlacementTestReport, *, every_policy: bool) -> int:
     """Return the exit status of a report."""
     if report.not_run:
         return NO_ANSWER
     return NOT_GOOD if report.failed or (every_policy and report.idle_policies) else GOOD
 
 
-def _write_junit(path: str, report: PlacementTestReport) -> None:
+def _write_junit(path: str, report: model.PlacementTestReport) -> None:
     from karmada_advisor.views.junit import junit
 
     try:
@@ -85,7 +77,7 @@ def _write_junit(path: str, report: PlacementTestReport) -> None:
         raise NoAnswerError(f"--junit {path}: {error.strerror or error}") from error
 
 
-def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> PlacementTestReport:
+def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> model.PlacementTestReport:
     """Run the tests.
 
     Raises:
@@ -100,12 +92,12 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     files = running.files
     if not files:
         raise NoAnswerError(_no_tests(arguments, running.others))
-    counts = {outcome: sum(file.count(outcome) for file in files) for outcome in CaseOutcome}
-    return PlacementTestReport(
+    counts = {outcome: sum(file.count(outcome) for file in files) for outcome in model.CaseOutcome}
+    return model.PlacementTestReport(
         tuple(files),
-        counts[CaseOutcome.PASSED],
-        counts[CaseOutcome.FAILED],
-        counts[CaseOutcome.SKIPPED],
+        counts[model.CaseOutcome.PASSED],
+        counts[model.CaseOutcome.FAILED],
+        counts[model.CaseOutcome.SKIPPED],
         sum(bool(file.problems) for file in files),
         round(time.perf_counter() - begun, 3),
         running.others,
@@ -164,7 +156,7 @@ class _Running:
     def __init__(
         self, patterns: Sequence[re.Pattern[str]], own: Sequence[Registration], *, fail_fast: bool
     ) -> None:
-        self.files: list[FileResult] = []
+        self.files: list[model.FileResult] = []
         self.others = 0
         self.is_over = False
         self._patterns = patterns
@@ -187,7 +179,7 @@ class _Running:
             self.others += 1
             return
         if file is None:
-            self.files.append(FileResult(path, path, (), tuple(problems)))
+            self.files.append(model.FileResult(path, path, (), tuple(problems)))
             return
         cases = [case for case in file.cases if self._is_chosen(file, case)]
         if not cases:
@@ -197,20 +189,20 @@ class _Running:
             results = tuple(self._results(file, cases, notes))
         except (ChangeError, ConfigError) as problem:
             texts = problem.problems if isinstance(problem, ConfigError) else [problem]
-            found = tuple(FileProblem(file.path, 0, 0, str(text)) for text in texts)
-            self.files.append(FileResult(file.path, file.name, (), found))
+            found = tuple(model.FileProblem(file.path, 0, 0, str(text)) for text in texts)
+            self.files.append(model.FileResult(file.path, file.name, (), found))
             return
         counts = len(file.clusters), len(file.policies), len(file.workloads)
         seconds = round(time.perf_counter() - begun, 3)
-        self.files.append(FileResult(file.path, file.name, results, (), *counts, seconds, tuple(notes)))
+        self.files.append(model.FileResult(file.path, file.name, results, (), *counts, seconds, tuple(notes)))
 
-    def _is_chosen(self, file: PlacementTestFile, case: PlacementCase) -> bool:
+    def _is_chosen(self, file: model.PlacementTestFile, case: model.PlacementCase) -> bool:
         name = f"{file.path}/{case.name}"
         return not self._patterns or any(pattern.search(name) for pattern in self._patterns)
 
     def _results(
-        self, file: PlacementTestFile, cases: Iterable[PlacementCase], notes: list[str]
-    ) -> Iterator[CaseResult]:
+        self, file: model.PlacementTestFile, cases: Iterable[model.PlacementCase], notes: list[str]
+    ) -> Iterator[model.CaseResult]:
         with scenario_of(file, self._own) as scenario:
             notes += [f"{name}: {text}" for name, texts in scenario.lints.items() for text in texts]
             self._policies.update(dict.fromkeys(names_of_policies(scenario.objects)))
@@ -218,7 +210,7 @@ class _Running:
             for case in cases:
                 result = runner.run(case)
                 yield result
-                if self._fail_fast and result.outcome is CaseOutcome.FAILED:
+                if self._fail_fast and result.outcome is model.CaseOutcome.FAILED:
                     self.is_over = True
                     break
             self._claiming |= runner.claiming

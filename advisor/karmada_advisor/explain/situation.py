@@ -5,18 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
+from karmada_advisor.explain import trace_model
 from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
 from karmada_advisor.explain.trace_divide import trace_capacity, trace_divide
 from karmada_advisor.explain.trace_filter import Refusals, trace_score
-from karmada_advisor.explain.trace_model import (
-    CapacityCell,
-    DivideTrace,
-    ScoreCell,
-    SelectTrace,
-    TriggerTrace,
-)
 from karmada_advisor.explain.trace_select import trace_select
 from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState, HeldBy
@@ -86,12 +80,12 @@ class Basis(Struct, frozen=True, dict=True):
         return Refusals(self.attempt, self.inputs, () if self._ended_early else self.cycle.snapshot)
 
     @cached_property
-    def score(self) -> Mapping[str, tuple[ScoreCell, ...]]:
+    def score(self) -> Mapping[str, tuple[trace_model.ScoreCell, ...]]:
         """The scores by cluster."""
         return trace_score(self.attempt, self._kept, self.inputs) if self._has_candidates else {}
 
     @cached_property
-    def capacity(self) -> Mapping[str, CapacityCell]:
+    def capacity(self) -> Mapping[str, trace_model.CapacityCell]:
         """The capacities by cluster."""
         if not self._has_candidates:
             return {}
@@ -106,12 +100,12 @@ class Basis(Struct, frozen=True, dict=True):
         return found | {"boundedBy": cell.bounded_by}
 
     @cached_property
-    def select(self) -> SelectTrace | None:
+    def select(self) -> trace_model.SelectTrace | None:
         """The selection of clusters."""
         return trace_select(self.cycle, self.attempt, self._kept) if self._has_candidates else None
 
     @cached_property
-    def divide(self) -> DivideTrace | None:
+    def divide(self) -> trace_model.DivideTrace | None:
         """The division of replicas."""
         if self.select is None or self.select.error:
             return None
@@ -201,7 +195,7 @@ class Situation(Struct, frozen=True, dict=True):
         return self.classification.type is not ScheduleType.AVOID
 
     @cached_property
-    def trigger(self) -> TriggerTrace:
+    def trigger(self) -> trace_model.TriggerTrace:
         """The rules that ask for a decision; only with a placement."""
         return trace_trigger(self.inputs)
 

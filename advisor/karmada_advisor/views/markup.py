@@ -8,17 +8,7 @@ from html import escape
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.views.document import (
-    Block,
-    Cell,
-    Details,
-    Heading,
-    Items,
-    Paragraph,
-    Table,
-    blocks_of,
-    text_of,
-)
+from karmada_advisor.views import document as parts
 from karmada_advisor.views.text import printable
 
 MAX_CHARACTERS: Final = 60_000
@@ -32,7 +22,7 @@ _BREAK: Final = "\u200b"
 """A space without width: GitHub makes no mention, reference or link of what is broken by it."""
 
 
-def fitting(written: Callable[[int], Iterable[Block]], rows: int) -> str:
+def fitting(written: Callable[[int], Iterable[parts.Block]], rows: int) -> str:
     """Return the Markdown of a document of so many rows, with fewer rows if it has too many characters."""
     text = markdown(written(rows))
     while len(text) > MAX_CHARACTERS and rows > 1:
@@ -48,7 +38,7 @@ def cut(text: str) -> str:
     return text[: text.rindex("\n", 0, MAX_CHARACTERS - 40)] + "\n\n(cut at 60,000 characters)\n"
 
 
-def markdown(document: Iterable[Block]) -> str:
+def markdown(document: Iterable[parts.Block]) -> str:
     """Return the Markdown."""
     return "\n\n".join("\n".join(_lines(block)) for block in document).rstrip() + "\n"
 
@@ -59,23 +49,23 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda part: f"\\{part[0]}", found)
 
 
-def _lines(block: Block) -> Iterator[str]:
+def _lines(block: parts.Block) -> Iterator[str]:
     match block:
-        case Heading():
+        case parts.Heading():
             yield f"### {escaped(block.text)}"
-        case Paragraph():
+        case parts.Paragraph():
             is_alert = block.lead.startswith(_MARK)
             yield from ["> [!WARNING]"] if is_alert else []
             yield f"{'> ' if is_alert else ''}{_led(block.lead.removeprefix(_MARK), block.text)}"
-        case Items():
+        case parts.Items():
             for lead, text, below in block.items:
                 yield f"- {_led(lead, text)}"
                 yield from (f"  - {escaped(item)}" for item in below)
-        case Table():
+        case parts.Table():
             yield from _table(block)
-        case Details():
+        case parts.Details():
             yield f"<details><summary>{escaped(block.summary)}</summary>\n"
-            yield markdown(blocks_of(block.blocks))
+            yield markdown(parts.blocks_of(block.blocks))
             yield "</details>"
 
 
@@ -83,7 +73,7 @@ def _led(lead: str, text: str) -> str:
     return " ".join(part for part in (f"**{escaped(lead)}**" if lead else "", escaped(text)) if part)
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: parts.Table) -> Iterator[str]:
     if table.caption:
         yield f"**{escaped(table.caption)}**\n"
     heading = table.heading or [""] * max(map(len, table.rows), default=1)
@@ -94,19 +84,19 @@ def _table(table: Table) -> Iterator[str]:
         yield f"| {' | '.join(map(_cell, row))} |"
 
 
-def _cell(cell: str | Cell) -> str:
-    mark = "**" if isinstance(cell, Cell) and cell.is_strong else ""
-    return f"{mark}{escaped(text_of(cell).strip())}{mark}"
+def _cell(cell: str | parts.Cell) -> str:
+    mark = "**" if isinstance(cell, parts.Cell) and cell.is_strong else ""
+    return f"{mark}{escaped(parts.text_of(cell).strip())}{mark}"
 
 
 _STYLES: Final = Path(__file__).parent
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 
 
-def html(document: Iterable[Block], *styles: str) -> str:
+def html(document: Iterable[parts.Block], *styles: str) -> str:
     """Return a document without scripts and references; its first heading is the title. ``styles`` are further files."""
     heading, *blocks = document
-    assert isinstance(heading, Heading)
+    assert isinstance(heading, parts.Heading)
     title = _escaped(heading.text)
     style = "".join((_STYLES / name).read_text() for name in ("document.css", *styles))
     return f"""<!DOCTYPE html>
@@ -127,36 +117,36 @@ def html(document: Iterable[Block], *styles: str) -> str:
 """
 
 
-def html_of(document: Iterable[Block]) -> str:
+def html_of(document: Iterable[parts.Block]) -> str:
     """Return the parts of a document; a heading with an anchor begins a section."""
     lines, end = list[str](), list[str]()
     for block in document:
-        if isinstance(block, Heading):
+        if isinstance(block, parts.Heading):
             lines += end
             end = ["</section>"] if block.anchor else []
         lines += _html_lines(block)
     return "\n".join(lines + end)
 
 
-def _html_lines(block: Block) -> Iterator[str]:
+def _html_lines(block: parts.Block) -> Iterator[str]:
     match block:
-        case Heading():
+        case parts.Heading():
             if block.anchor:
                 yield f'<section id="{_escaped(block.anchor)}" tabindex="-1">'
             yield f"<h2>{_escaped(block.text)}</h2>"
-        case Paragraph():
+        case parts.Paragraph():
             yield f"<p>{_html_led(block.lead, block.text)}</p>"
-        case Items():
+        case parts.Items():
             yield "<ul>"
             for lead, text, below in block.items:
                 items = "".join(f"<li>{_escaped(item)}</li>" for item in below)
                 yield f"<li>{_html_led(lead, text)}{f'<ul>{items}</ul>' if items else ''}</li>"
             yield "</ul>"
-        case Table():
+        case parts.Table():
             yield from _html_table(block)
-        case Details():
+        case parts.Details():
             yield f"<details><summary>{_escaped(block.summary)}</summary>"
-            yield html_of(blocks_of(block.blocks))
+            yield html_of(parts.blocks_of(block.blocks))
             yield "</details>"
 
 
@@ -168,7 +158,7 @@ def _html_led(lead: str, text: str) -> str:
     return f"<strong>{_escaped(lead)}</strong> {_escaped(text)}" if lead else _escaped(text)
 
 
-def _html_table(table: Table) -> Iterator[str]:
+def _html_table(table: parts.Table) -> Iterator[str]:
     heading = table.heading or [""] * max(map(len, table.rows), default=1)
     marks = ["number" if mark == ">" else "" for mark in table.align.ljust(len(heading))[: len(heading)]]
     yield f'<div class="table"><table{_attribute("class", table.kind)}>'
@@ -182,8 +172,11 @@ def _html_table(table: Table) -> Iterator[str]:
     yield "</tbody></table></div>"
 
 
-def _html_cell(tag: str, cell: str | Cell, mark: str, scope: str = "") -> str:
-    text, found = _escaped(text_of(cell).strip()), cell if isinstance(cell, Cell) else Cell("")
+def _html_cell(tag: str, cell: str | parts.Cell, mark: str, scope: str = "") -> str:
+    text, found = (
+        _escaped(parts.text_of(cell).strip()),
+        cell if isinstance(cell, parts.Cell) else parts.Cell(""),
+    )
     if found.link:
         label = _attribute("aria-label", found.title)
         text = f"<a{_attribute('href', found.link)}{label}>{text}</a>"

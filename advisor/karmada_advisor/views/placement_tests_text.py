@@ -16,14 +16,7 @@ from karmada_advisor.explain.model import Explanation
 from karmada_advisor.views.document import Case, Line, Section, Suite, Table, TextBlock, Written
 from karmada_advisor.views.explanation_text import asked_text, explanation_sections, funnel
 from karmada_advisor.views.text import Style, lines, printable, text
-from karmada_advisor.whatif.placement_tests.model import (
-    OWN_UID,
-    CaseOutcome,
-    CaseResult,
-    ExpectationFailure,
-    FileResult,
-    PlacementTestReport,
-)
+from karmada_advisor.whatif.placement_tests import model
 from karmada_scheduler.structs import replace
 
 _KEY_WIDTH: Final = 13
@@ -31,7 +24,7 @@ _UIDS: Final = ("EVEN UID", "ODD UID")
 
 
 def report_text(
-    report: PlacementTestReport,
+    report: model.PlacementTestReport,
     style: Style,
     *,
     verbose: bool = False,
@@ -47,17 +40,19 @@ def report_text(
         quiet: Whether to leave out the files that pass.
         explains: Whether to write the whole explanation of each failure.
     """
-    shown = [file for file in report.files if not quiet or file.problems or file.count(CaseOutcome.FAILED)]
+    shown = [
+        file for file in report.files if not quiet or file.problems or file.count(model.CaseOutcome.FAILED)
+    ]
     files = [block for file in shown for block in _file(file, style, verbose=verbose, explains=explains)]
     return text([files, [_end(report, style)]], style)
 
 
-def _file(file: FileResult, style: Style, *, verbose: bool, explains: bool) -> Iterator[TextBlock]:
+def _file(file: model.FileResult, style: Style, *, verbose: bool, explains: bool) -> Iterator[TextBlock]:
     if file.problems:
         yield Line([("ERROR", "red"), (f" {file.path}", "")], breaks=False)
         yield from _problems(file)
         return
-    failed, skipped = file.count(CaseOutcome.FAILED), file.count(CaseOutcome.SKIPPED)
+    failed, skipped = file.count(model.CaseOutcome.FAILED), file.count(model.CaseOutcome.SKIPPED)
     parts = [counted(len(file.cases), "case")]
     parts += [f"{failed} failed"] if failed else []
     parts += [f"{skipped} skipped"] if skipped else []
@@ -69,21 +64,21 @@ def _file(file: FileResult, style: Style, *, verbose: bool, explains: bool) -> I
     yield Line([word, (f"  {file.path}   {', '.join(parts)}{fleet}", "")], breaks=False)
     yield from (f"  note: {note}" for note in file.notes)
     for case in file.cases:
-        if case.outcome is CaseOutcome.FAILED:
+        if case.outcome is model.CaseOutcome.FAILED:
             yield from _case(file.path, case, style, explains=explains)
         elif verbose:
             end = f": skipped, {case.skip}" if case.skip else ""
             yield Line(f"  {case.outcome.value:<7} {file.path}:{case.line}: {case.name}{end}", breaks=False)
 
 
-def _problems(file: FileResult) -> Iterator[TextBlock]:
+def _problems(file: model.FileResult) -> Iterator[TextBlock]:
     """Yield why a file is not run."""
     for problem in file.problems:
         yield f"  {problem}"
         yield from (Line(f"    {excerpt}", breaks=False) for excerpt in problem.excerpt)
 
 
-def _case(path: str, case: CaseResult, style: Style, *, explains: bool = False) -> Iterator[TextBlock]:
+def _case(path: str, case: model.CaseResult, style: Style, *, explains: bool = False) -> Iterator[TextBlock]:
     """Yield what does not hold in a case, and how that was decided."""
     yield f"  {path}:{case.line}: {case.name}"
     for (workload, step), failures in groupby(
@@ -100,7 +95,7 @@ _SPECIAL: Final = frozenset(".^$*+?{}[]\\|()")
 
 
 def _workload(
-    workload: str, step: str, failures: Sequence[ExpectationFailure], style: Style, *, explains: bool
+    workload: str, step: str, failures: Sequence[model.ExpectationFailure], style: Style, *, explains: bool
 ) -> Iterator[TextBlock]:
     explanation = failures[0].explanation
     if step:
@@ -128,29 +123,29 @@ def _explained(explanation: Explanation, style: Style, *, explains: bool) -> Wri
     return Written([*lines(steps or causes, narrow)], 4)
 
 
-def _failure(failure: ExpectationFailure, style: Style) -> Iterator[TextBlock]:
+def _failure(failure: model.ExpectationFailure, style: Style) -> Iterator[TextBlock]:
     left = [failure.key, f"line {failure.line}" if failure.line else ""]
     for head, line in zip_longest(left if left[1] else left[:1], _difference(failure, style), fillvalue=""):
         yield Line(f"      {head:<{_KEY_WIDTH - 2}}  {line}".rstrip(), breaks=False)
 
 
-def failure_text(failure: ExpectationFailure, style: Style) -> str:
+def failure_text(failure: model.ExpectationFailure, style: Style) -> str:
     """Return one failure: of which workload, after which event, and the difference."""
     head = " ".join(part for part in (failure.workload, failure.key) if part)
     step = f", {failure.step}" if failure.step else ""
     return "\n".join([f"{head}{step}", *_difference(failure, style)])
 
 
-def _difference(failure: ExpectationFailure, style: Style) -> Iterator[str]:
+def _difference(failure: model.ExpectationFailure, style: Style) -> Iterator[str]:
     """Yield what was expected, and what it was instead."""
     width = replace(style, width=max(40, style.width - _KEY_WIDTH - 6))
     yield from lines(_compared(failure), width)
 
 
-def _compared(failure: ExpectationFailure) -> Iterator[TextBlock]:
+def _compared(failure: model.ExpectationFailure) -> Iterator[TextBlock]:
     if failure.table:
         results = len(failure.table[0].got)
-        names = _UIDS if failure.text == OWN_UID else range(1, results + 1)
+        names = _UIDS if failure.text == model.OWN_UID else range(1, results + 1)
         got = ["GOT"] if results == 1 else [f"GOT ({name})" for name in names]
         shown = partial(_count, by_name=not isinstance(failure.expected, dict))
         rows = [(row.name, shown(row.expected), *map(shown, row.got)) for row in failure.table]
@@ -176,7 +171,7 @@ def shown_value(value: Any) -> str:
     return value if isinstance(value, str) and value else json.dumps(value, ensure_ascii=False)
 
 
-def _end(report: PlacementTestReport, style: Style) -> Line:
+def _end(report: model.PlacementTestReport, style: Style) -> Line:
     parts = [f"{report.passed} passed"]
     parts += [f"{report.failed} failed"] if report.failed else []
     parts += [f"{report.skipped} skipped"] if report.skipped else []
@@ -191,12 +186,12 @@ def _end(report: PlacementTestReport, style: Style) -> Line:
     return Line(end, hang=0)
 
 
-def report_suites(report: PlacementTestReport) -> list[Suite]:
+def report_suites(report: model.PlacementTestReport) -> list[Suite]:
     """Return the test cases of each file; a file that is not run is a case with an error."""
     return [_suite(file) for file in report.files]
 
 
-def _suite(file: FileResult) -> Suite:
+def _suite(file: model.FileResult) -> Suite:
     cases = [_test_case(file.path, case) for case in file.cases]
     if file.problems:
         problems = [*lines(_problems(file), Style())]
@@ -205,30 +200,30 @@ def _suite(file: FileResult) -> Suite:
     return Suite(file.name, cases, {"file": file.path, "time": f"{file.seconds:.3f}"})
 
 
-def _test_case(path: str, case: CaseResult) -> Case:
+def _test_case(path: str, case: model.CaseResult) -> Case:
     found = Case(path, case.name, facts={"line": str(case.line), "time": f"{case.seconds:.3f}"})
-    if case.outcome is CaseOutcome.SKIPPED:
+    if case.outcome is model.CaseOutcome.SKIPPED:
         return replace(found, outcome="skipped", message=case.skip)
-    if case.outcome is not CaseOutcome.FAILED:
+    if case.outcome is not model.CaseOutcome.FAILED:
         return found
     message = f"does not hold: {', '.join(failure.key for failure in case.failures)}"
     written = [*lines(_case(path, case, Style()), Style())]
     return replace(found, outcome="failure", message=message, lines=written)
 
 
-def github_annotations(report: PlacementTestReport) -> str:
+def github_annotations(report: model.PlacementTestReport) -> str:
     """Return one ``::error`` for each failure; paths are relative to the root of the repository."""
     return "".join(f"{line}\n" for line in _annotations(report))
 
 
-def _annotations(report: PlacementTestReport) -> Iterator[str]:
+def _annotations(report: model.PlacementTestReport) -> Iterator[str]:
     root = _repository(Path.cwd())
     for file in report.files:
         for problem in file.problems:
             text = "\n".join([problem.text, *problem.excerpt])
             yield _annotation(root, problem.path, problem.line, problem.column, "the file is not run", text)
         for case in file.cases:
-            if case.outcome is CaseOutcome.FAILED:
+            if case.outcome is model.CaseOutcome.FAILED:
                 for failure in case.failures:
                     text = failure_text(failure, Style())
                     yield _annotation(root, file.path, failure.line, failure.column, case.name, text)

@@ -7,18 +7,10 @@ from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
 from karmada_advisor.fleet.names import nearest_hint
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.cel import ExpressionError, NoCelError, expressions
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
-from karmada_advisor.whatif.placement_tests.model import (
-    CaseStep,
-    Expectation,
-    ExpectedValue,
-    FilePlace,
-    FileProblem,
-    PlacementCase,
-    ScenarioChange,
-)
 from karmada_advisor.whatif.placement_tests.schema import WORDS
 from karmada_scheduler.api.manifest import parse_time
 from karmada_scheduler.config.yaml_places import YamlPath
@@ -33,7 +25,7 @@ class CaseReader:
         """Read the cases of a file; with plugins of its own, causes may have codes of these."""
         self._in, self._has_plugins = located, has_plugins
 
-    def cases(self, value: Any) -> Iterator[PlacementCase]:
+    def cases(self, value: Any) -> Iterator[model.PlacementCase]:
         """Yield the cases of the list in the file."""
         path: YamlPath = ("cases",)
         names: dict[str, int] = {}
@@ -52,7 +44,7 @@ class CaseReader:
             names.setdefault(name, place.line)
             if "expect" not in found and "then" not in found:
                 self._in.problem(at, f"{name}: a case needs expect or then")
-            yield PlacementCase(
+            yield model.PlacementCase(
                 name,
                 place,
                 tuple(self._given((*at, "given"), found.get("given", {}))),
@@ -61,11 +53,11 @@ class CaseReader:
                 found.get("skip", ""),
             )
 
-    def _given(self, path: YamlPath, value: Any) -> Iterator[ScenarioChange]:
+    def _given(self, path: YamlPath, value: Any) -> Iterator[model.ScenarioChange]:
         for at, words in _items(path, value) if isinstance(value, list) else [(path, value)]:
             yield from self._changes(at, words)
 
-    def _steps(self, path: YamlPath, value: Any) -> Iterator[CaseStep]:
+    def _steps(self, path: YamlPath, value: Any) -> Iterator[model.CaseStep]:
         items = _items(path, value)
         if not items:
             self._in.problem(path, "then: there is no step")
@@ -73,40 +65,42 @@ class CaseReader:
             changes = tuple(self._changes(at, found))
             if not changes and not self._in.problems:
                 self._in.problem(at, f"then[{index}]: nothing happens; use one of {', '.join(WORDS)}")
-            yield CaseStep(index, self._in.place(at), changes, tuple(self._expectations(at, found)))
+            yield model.CaseStep(index, self._in.place(at), changes, tuple(self._expectations(at, found)))
 
-    def _changes(self, path: YamlPath, found: Mapping[str, Any]) -> Iterator[ScenarioChange]:
+    def _changes(self, path: YamlPath, found: Mapping[str, Any]) -> Iterator[model.ScenarioChange]:
         for word, value in found.items():
             at = (*path, word)
             if word == "apply":
                 for item, manifest in IncludedManifests(self._in).of_items(at, value):
-                    yield ScenarioChange(word, "", manifest, self._in.place(item))
+                    yield model.ScenarioChange(word, "", manifest, self._in.place(item))
             elif word == "at":
                 try:
-                    yield ScenarioChange(word, "", parse_time(value), self._in.place(at))
+                    yield model.ScenarioChange(word, "", parse_time(value), self._in.place(at))
                 except ValueError:
                     text = f"at: expected a time such as 2026-11-26T12:00:00Z, got {value}"
                     self._in.problem(at, text)
             elif word in _NAMED_LISTS:
                 for item, name in _items(at, value) if isinstance(value, list) else [(at, value)]:
-                    yield ScenarioChange(word, name, None, self._in.place(item))
+                    yield model.ScenarioChange(word, name, None, self._in.place(item))
             elif word != "expect":
                 for name, each in value.items():
                     place = self._in.place((*at, name), of_key=True)
                     for one in each if isinstance(each, list) else [each]:
-                        yield ScenarioChange(word, name, one, place)
+                        yield model.ScenarioChange(word, name, one, place)
 
     # --- expectations ---
 
-    def _expectations(self, of: YamlPath, parts: Mapping[str, Any]) -> Iterator[Expectation]:
+    def _expectations(self, of: YamlPath, parts: Mapping[str, Any]) -> Iterator[model.Expectation]:
         """Yield the expectations of a case, or of a step of one."""
         path = (*of, "expect")
         for name, found in parts.get("expect", {}).items():
             at = (*path, name)
             keys = {}
             for key, wanted in found.items():
-                keys[key] = ExpectedValue(self._value((*at, key), key, wanted), self._in.place((*at, key)))
-            yield Expectation(name, self._in.place(at, of_key=True), keys)
+                keys[key] = model.ExpectedValue(
+                    self._value((*at, key), key, wanted), self._in.place((*at, key))
+                )
+            yield model.Expectation(name, self._in.place(at, of_key=True), keys)
 
     def _value(self, path: YamlPath, key: str, wanted: Any) -> Any:
         """Return an expectation, and note what is wrong with it; expressions have their own places."""
@@ -119,7 +113,7 @@ class CaseReader:
                 self._in.problem(at, f"explain has no cause {code}{nearest_hint(code, CODES)}")
         return wanted
 
-    def _expressions(self, path: YamlPath, value: Any) -> Iterator[ExpectedValue]:
+    def _expressions(self, path: YamlPath, value: Any) -> Iterator[model.ExpectedValue]:
         if not value:
             self._in.problem(path, "that: there is no expression")
         elif isinstance(value, str):
@@ -128,7 +122,7 @@ class CaseReader:
             for at, each in _items(path, value):
                 yield self._expression(at, f"that[{at[-1]}]", each)
 
-    def _expression(self, path: YamlPath, name: str, value: Any) -> ExpectedValue:
+    def _expression(self, path: YamlPath, name: str, value: Any) -> model.ExpectedValue:
         """Return an expression, and note what is wrong with it.
 
         Args:
@@ -137,7 +131,7 @@ class CaseReader:
             value: The value.
         """
         place, extent = self._in.place(path), self._in.extent(path)
-        found = ExpectedValue(value, place)
+        found = model.ExpectedValue(value, place)
         if not isinstance(value, str):
             what = {dict: "a mapping", bool: "true or false"}.get(type(value), "another value")
             hint = 'Put it in quotes: it has ": "' if isinstance(value, dict) else "Put it in quotes"
@@ -162,8 +156,10 @@ class CaseReader:
                 else self._in.line(extent.line)[extent.column - 1 : extent.end_column - 1]
             )
             if extent is not None and value in written and problem.line == 1:
-                place = FilePlace(place.line, place.column + problem.column - (0 if extent.style else 1))
-            self._in.problems.append(FileProblem(self._in.path, *place, f"{name}: {problem}", excerpt))
+                place = model.FilePlace(
+                    place.line, place.column + problem.column - (0 if extent.style else 1)
+                )
+            self._in.problems.append(model.FileProblem(self._in.path, *place, f"{name}: {problem}", excerpt))
         return found
 
 

@@ -11,16 +11,9 @@ from karmada_advisor.claims.template import read_template
 from karmada_advisor.fleet.files import check_types
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.case_state import make_change
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
-from karmada_advisor.whatif.placement_tests.model import (
-    Expectation,
-    FilePlace,
-    FileProblem,
-    PlacementCase,
-    PlacementTestFile,
-    ScenarioChange,
-)
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.whatif.placement_tests.scenario import names_of_policies, objects_of
 from karmada_advisor.whatif.placement_tests.schema import OF_STEPS
@@ -39,7 +32,7 @@ from karmada_scheduler.api.policy import PolicyKey
 _NEEDS_NO_SIZE: Final = frozenset({"policy"})
 
 
-def problems_of(file: PlacementTestFile, included: IncludedManifests) -> list[FileProblem]:
+def problems_of(file: model.PlacementTestFile, included: IncludedManifests) -> list[model.FileProblem]:
     """Return what is wrong with a file, in its order; nothing is decided."""
     found = list(_of_policies(file, included))
     if found:
@@ -53,7 +46,7 @@ def problems_of(file: PlacementTestFile, included: IncludedManifests) -> list[Fi
     return found
 
 
-def _of_policies(file: PlacementTestFile, included: IncludedManifests) -> Iterator[FileProblem]:
+def _of_policies(file: model.PlacementTestFile, included: IncludedManifests) -> Iterator[model.FileProblem]:
     for policy in file.policies:
         if (text := refused(policy, None)) is not None:
             field = text.partition(": ")[0].partition(" ")[0]
@@ -61,7 +54,7 @@ def _of_policies(file: PlacementTestFile, included: IncludedManifests) -> Iterat
             yield included.problem_of(policy, field if field.startswith("spec") else "", shown)
 
 
-def _of_workloads(file: PlacementTestFile, included: IncludedManifests) -> Iterator[FileProblem]:
+def _of_workloads(file: model.PlacementTestFile, included: IncludedManifests) -> Iterator[model.FileProblem]:
     for template in file.workloads:
         try:
             replicas_of(read_template(template))
@@ -81,16 +74,16 @@ def refused(policy: Manifest, before: Manifest | None) -> str | None:
 class _Case:
     """Makes the changes of one case without any decision, and looks at what it names."""
 
-    def __init__(self, file: PlacementTestFile, objects: PlanObjects) -> None:
+    def __init__(self, file: model.PlacementTestFile, objects: PlanObjects) -> None:
         self._file = file
         self._draft = Draft(objects)
         self._clusters = set(objects.clusters)
         self._workloads: dict[str, dict[UnversionedTemplateKey, Any]] = {}
 
-    def _problem(self, place: FilePlace, text: str) -> FileProblem:
-        return FileProblem(self._file.path, *place, text)
+    def _problem(self, place: model.FilePlace, text: str) -> model.FileProblem:
+        return model.FileProblem(self._file.path, *place, text)
 
-    def problems(self, case: PlacementCase) -> Iterator[FileProblem]:
+    def problems(self, case: model.PlacementCase) -> Iterator[model.FileProblem]:
         """Yield what is wrong with a case."""
         for change in case.given:
             if change.word == "rebalance":
@@ -107,8 +100,8 @@ class _Case:
                 yield from self._of_expectation(expectation, in_step=True)
 
     def _made(
-        self, change: ScenarioChange, before: Mapping[PolicyKey, Manifest] | None
-    ) -> Iterator[FileProblem]:
+        self, change: model.ScenarioChange, before: Mapping[PolicyKey, Manifest] | None
+    ) -> Iterator[model.FileProblem]:
         policies = dict(self._draft.after.policies or {})
         try:
             make_change(self._draft, change)
@@ -123,7 +116,9 @@ class _Case:
                     shown = f"{' '.join(named(each))}: Karmada would refuse it: {text}"
                     yield self._problem(change.place, shown)
 
-    def _of_expectation(self, expectation: Expectation, *, in_step: bool) -> Iterator[FileProblem]:
+    def _of_expectation(
+        self, expectation: model.Expectation, *, in_step: bool
+    ) -> Iterator[model.FileProblem]:
         name = expectation.workload
         found = self._draft.workloads(name)
         if not found:
@@ -156,7 +151,7 @@ class _Case:
             if text:
                 yield self._problem(wanted.place, text)
 
-    def _needs_size(self, key: UnversionedTemplateKey, expectation: Expectation) -> bool:
+    def _needs_size(self, key: UnversionedTemplateKey, expectation: model.Expectation) -> bool:
         """Return whether the replicas of a workload are not known."""
         is_unclaimed = expectation.keys.get("notPlaced")
         if is_unclaimed is not None and is_unclaimed.value == NOT_CLAIMED:

@@ -7,14 +7,8 @@ from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.state.stored import mappings, part, value_at
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.cel import expressions
-from karmada_advisor.whatif.placement_tests.model import (
-    CaseStep,
-    ClusterDifference,
-    Expectation,
-    ExpectationFailure,
-    ExpectedValue,
-)
 from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.effects import out_of_service
@@ -49,8 +43,11 @@ def _holds(key: str, expected: Any, got: Any) -> bool:
 
 
 def failures(
-    expectation: Expectation, found: Sequence[PlacedWorkload], step: CaseStep | None, why_different: str
-) -> list[ExpectationFailure]:
+    expectation: model.Expectation,
+    found: Sequence[PlacedWorkload],
+    step: model.CaseStep | None,
+    why_different: str,
+) -> list[model.ExpectationFailure]:
     """Return what does not hold.
 
     Args:
@@ -64,12 +61,12 @@ def failures(
 
 
 class _Check(Struct, frozen=True):
-    expectation: Expectation
+    expectation: model.Expectation
     found: Sequence[PlacedWorkload]
     step: str
     why_different: str
 
-    def failures(self) -> Iterator[ExpectationFailure]:
+    def failures(self) -> Iterator[model.ExpectationFailure]:
         """Yield what does not hold."""
         missing = next((each for each in self.found if not each.placed), None)
         reported = False
@@ -88,7 +85,7 @@ class _Check(Struct, frozen=True):
             if not all(_holds(key, wanted.value, each) for each in got):
                 yield self._difference(key, wanted, got)
 
-    def _expressions(self, wanted: ExpectedValue) -> Iterator[ExpectationFailure]:
+    def _expressions(self, wanted: model.ExpectedValue) -> Iterator[model.ExpectationFailure]:
         evaluator = expressions()
         data = [WorkloadData(each) for each in self.found]
         for index, each in enumerate(wanted.value):
@@ -101,7 +98,9 @@ class _Check(Struct, frozen=True):
             key = "that" if wanted.place == each.place else f"that[{index}]"
             yield self._failure(key, each, None, text)
 
-    def _difference(self, key: str, wanted: ExpectedValue, got: Sequence[Any]) -> ExpectationFailure:
+    def _difference(
+        self, key: str, wanted: model.ExpectedValue, got: Sequence[Any]
+    ) -> model.ExpectationFailure:
         differ = any(each != got[0] for each in got)
         text = self.why_different if differ else ""
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
@@ -114,17 +113,19 @@ class _Check(Struct, frozen=True):
         different = [each for index, each in enumerate(got) if each not in got[:index]]
         return replace(failure, table=tuple(_rows(wanted.value, different)))
 
-    def _failure(self, key: str, wanted: ExpectedValue, got: Any, text: str) -> ExpectationFailure:
+    def _failure(
+        self, key: str, wanted: model.ExpectedValue, got: Any, text: str
+    ) -> model.ExpectationFailure:
         workload = self.expectation.workload
-        return ExpectationFailure(workload, self.step, key, *wanted.place, wanted.value, got, text)
+        return model.ExpectationFailure(workload, self.step, key, *wanted.place, wanted.value, got, text)
 
 
 def _rows(
     expected: Mapping[str, int] | Sequence[str], got: Sequence[Mapping[str, int]]
-) -> Iterator[ClusterDifference]:
+) -> Iterator[model.ClusterDifference]:
     wanted = expected if isinstance(expected, Mapping) else dict.fromkeys(expected, 0)
     for name in sorted({*wanted, *(name for each in got for name in each)}):
-        yield ClusterDifference(name, wanted.get(name), tuple(each.get(name) for each in got))
+        yield model.ClusterDifference(name, wanted.get(name), tuple(each.get(name) for each in got))
 
 
 FIELDS: Final = ("region", "provider", "zone", "cluster")

@@ -11,17 +11,11 @@ from karmada_advisor.fleet.files import as_cluster
 from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import text_of
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.case_files import CaseReader
 from karmada_advisor.whatif.placement_tests.checking import problems_of
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests, cluster_of
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
-from karmada_advisor.whatif.placement_tests.model import (
-    API_VERSION,
-    KIND,
-    FileProblem,
-    Manifest,
-    PlacementTestFile,
-)
 from karmada_advisor.whatif.placement_tests.schema import SCHEMA
 from karmada_advisor.whatif.placement_tests.schema_check import SchemaCheck
 from karmada_advisor.whatif.plan.objects import template_key
@@ -37,7 +31,9 @@ class Unread(Exception):  # noqa: N818 (no error: a file of another tool)
     """The file is of another kind, and no test."""
 
 
-def read_test_file(path: str, *, named: bool) -> tuple[PlacementTestFile | None, list[FileProblem]]:
+def read_test_file(
+    path: str, *, named: bool
+) -> tuple[model.PlacementTestFile | None, list[model.FileProblem]]:
     """Return the tests of a file, None if it has problems; and these.
 
     Args:
@@ -50,11 +46,11 @@ def read_test_file(path: str, *, named: bool) -> tuple[PlacementTestFile | None,
     located = LocatedFile(path)
     value = located.value
     kind = value.get("kind") if isinstance(value, dict) else None
-    if kind != KIND and not located.problems:
+    if kind != model.KIND and not located.problems:
         if not named:
             raise Unread
-        located.problem(("kind",), f"expected kind: {KIND}, got {kind!r}")
-    if located.value is None or kind != KIND:
+        located.problem(("kind",), f"expected kind: {model.KIND}, got {kind!r}")
+    if located.value is None or kind != model.KIND:
         return None, located.problems
     reader = _Reader(located)
     file = reader.file()
@@ -72,11 +68,11 @@ class _Reader:
         self._notes: list[str] = []
         self.included: Final = IncludedManifests(located)
 
-    def file(self) -> PlacementTestFile:
+    def file(self) -> model.PlacementTestFile:
         """Return the file; it is usable if nothing is wrong."""
         found = SchemaCheck(self._in).value
-        if found.get("apiVersion") != API_VERSION:
-            text = f"expected apiVersion: {API_VERSION}, got {found.get('apiVersion')!r}"
+        if found.get("apiVersion") != model.API_VERSION:
+            text = f"expected apiVersion: {model.API_VERSION}, got {found.get('apiVersion')!r}"
             self._in.problem(("apiVersion",), text)
         for name in SCHEMA["required"]:
             if name not in self._in.value:
@@ -90,7 +86,7 @@ class _Reader:
         scheduler, manager = found.get("scheduler", {}), found.get("controllerManager", {})
         name, rules = found.get("name", self._in.path), self._rules(scheduler)
         cases = CaseReader(self._in, has_plugins=bool(rules.plugin_dirs or rules.config))
-        return PlacementTestFile(
+        return model.PlacementTestFile(
             path=self._in.path,
             name=name if self._in.typed(("name",), name, str) else "",
             clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
@@ -112,15 +108,17 @@ class _Reader:
             },
         )
 
-    def _manifests(self, key: str, found: Mapping[str, Any]) -> list[Manifest]:
+    def _manifests(self, key: str, found: Mapping[str, Any]) -> list[model.Manifest]:
         return [manifest for _, manifest in self.included.of_items((key,), found.get(key), once=True)]
 
-    def _ignored(self, what: str, manifests: Iterable[Manifest]) -> None:
+    def _ignored(self, what: str, manifests: Iterable[model.Manifest]) -> None:
         kinds = sorted({str(each.get("kind")) for each in manifests})
         if kinds:
             self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
 
-    def _fleet(self, found: Mapping[str, Any], workloads: Iterable[Manifest]) -> Iterator[Manifest]:
+    def _fleet(
+        self, found: Mapping[str, Any], workloads: Iterable[model.Manifest]
+    ) -> Iterator[model.Manifest]:
         names, before = dict[str, str](), len(self._in.problems)
         path: YamlPath = ("fleet", "files")
         for at, each in self.included.of_items(path, found.get("files"), once=True):
@@ -137,7 +135,7 @@ class _Reader:
             elif (made := cluster_of(self._in, at, name, each, served)) is not None:
                 yield from self._read_cluster(at, made)
 
-    def _read_cluster(self, path: YamlPath, manifest: Manifest) -> Iterator[Manifest]:
+    def _read_cluster(self, path: YamlPath, manifest: model.Manifest) -> Iterator[model.Manifest]:
         try:
             as_cluster(manifest)
         except ManifestError as problem:
@@ -146,7 +144,7 @@ class _Reader:
         yield manifest
 
     def _sizes(
-        self, sizes: Mapping[str, Any], templates: Sequence[Manifest]
+        self, sizes: Mapping[str, Any], templates: Sequence[model.Manifest]
     ) -> Iterator[tuple[TemplateKey, Replicas]]:
         for written, fields in sizes.items():
             path: YamlPath = ("sizes", written)
@@ -187,12 +185,12 @@ class _Reader:
         )
 
 
-def _is_other(manifest: Manifest) -> bool:
+def _is_other(manifest: model.Manifest) -> bool:
     """Return whether an object is no workload."""
     return manifest.get("kind") in {CLUSTER, *KINDS, *ID_LABELS}
 
 
-def _spellings(manifest: Manifest) -> tuple[str, ...]:
+def _spellings(manifest: model.Manifest) -> tuple[str, ...]:
     key = template_key(manifest)
     if not key.namespace:
         return (key.name,)

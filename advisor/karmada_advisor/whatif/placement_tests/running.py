@@ -6,17 +6,9 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
+from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.case_state import CaseState
 from karmada_advisor.whatif.placement_tests.expectations import failures
-from karmada_advisor.whatif.placement_tests.model import (
-    OWN_UID,
-    CaseOutcome,
-    CaseResult,
-    CaseStep,
-    ExpectationFailure,
-    PlacementCase,
-    ScenarioChange,
-)
 from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
 from karmada_advisor.whatif.placement_tests.scenario import (
     NONE_ODD,
@@ -35,11 +27,11 @@ class CaseTries(IdentityStruct):
     """The states of one case after each step: one, and more where the uid of a template that has none decides."""
 
     scenario: Scenario
-    given: Sequence[ScenarioChange]
+    given: Sequence[model.ScenarioChange]
     names: Collection[str] | None
     _tries: dict[OddTemplates, CaseState] = field(default_factory=dict)
     _dependent: OddTemplates = NONE_ODD
-    _steps: list[Sequence[ScenarioChange]] = field(default_factory=list)
+    _steps: list[Sequence[model.ScenarioChange]] = field(default_factory=list)
 
     def begin(self) -> list[CaseState]:
         """Make the first decisions; return the states, that with even uids first.
@@ -50,7 +42,7 @@ class CaseTries(IdentityStruct):
         self._tries = {NONE_ODD: self._replayed(NONE_ODD)}
         return self._completed()
 
-    def step(self, changes: Sequence[ScenarioChange]) -> list[CaseState]:
+    def step(self, changes: Sequence[model.ScenarioChange]) -> list[CaseState]:
         """Take a step; return the states, of which there may be more than before.
 
         Raises:
@@ -66,7 +58,7 @@ class CaseTries(IdentityStruct):
     def why_different(self, key: UnversionedTemplateKey) -> str:
         """Return why the states differ in a workload."""
         if not self.scenario.rules.is_coupled or self._dependent == {key}:
-            return OWN_UID
+            return model.OWN_UID
         return f"it depends on the uids of {', '.join(map(str, sorted(self._dependent)))}"
 
     def _completed(self) -> list[CaseState]:
@@ -100,16 +92,18 @@ class CaseRunner:
         self.claiming: set[str] = set()
         """The policies that claim a workload of a case, as ``KIND/[NS/]NAME``."""
 
-    def run(self, case: PlacementCase) -> CaseResult:
+    def run(self, case: model.PlacementCase) -> model.CaseResult:
         """Run one case."""
         begun = time.perf_counter()
         if case.skip:
-            return CaseResult(case.name, case.place.line, CaseOutcome.SKIPPED, 0.0, skip=case.skip)
+            return model.CaseResult(
+                case.name, case.place.line, model.CaseOutcome.SKIPPED, 0.0, skip=case.skip
+            )
         found = tuple(self._stages(case))
-        outcome = CaseOutcome.FAILED if found else CaseOutcome.PASSED
-        return CaseResult(case.name, case.place.line, outcome, time.perf_counter() - begun, found)
+        outcome = model.CaseOutcome.FAILED if found else model.CaseOutcome.PASSED
+        return model.CaseResult(case.name, case.place.line, outcome, time.perf_counter() - begun, found)
 
-    def _stages(self, case: PlacementCase) -> Iterator[ExpectationFailure]:
+    def _stages(self, case: model.PlacementCase) -> Iterator[model.ExpectationFailure]:
         """Yield what does not hold after the first decisions, and after each step."""
         expected = [*case.expect, *(each for step in case.then for each in step.expect)]
         subjects = [each.subject for step in case.then for each in step.changes if each.word in _OF_WORKLOADS]
@@ -139,8 +133,8 @@ def _workload(state: CaseState, written: str) -> PlacedWorkload:
     return PlacedWorkload.of(state, next(iter(named)))
 
 
-def _not_made(case: PlacementCase, step: CaseStep | None, text: str) -> ExpectationFailure:
+def _not_made(case: model.PlacementCase, step: model.CaseStep | None, text: str) -> model.ExpectationFailure:
     """Return that the changes of a case, or of one of its steps, cannot be made."""
     if step is None:
-        return ExpectationFailure("", "", "given", *case.place, None, None, text)
-    return ExpectationFailure("", str(step), "then", *step.place, None, None, text)
+        return model.ExpectationFailure("", "", "given", *case.place, None, None, text)
+    return model.ExpectationFailure("", str(step), "then", *step.place, None, None, text)
