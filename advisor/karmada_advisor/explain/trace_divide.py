@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -191,7 +190,7 @@ def _traced(division: KeptDivision, tier: int, *, descending: bool) -> DivideTra
     mode = "keep" if is_kept else _MODES.get(division.step, "up" if is_up else "first")
     weights, seats = dict(division.votes or ()), {each.name: each.replicas for each in division.seats}
     total = sum(weight for _, weight in division.votes or ())
-    order = _order(division.divided, weights, descending=descending) if seats else _Order({}, 0.0, ())
+    order = _order(seats, weights, descending=descending)
     rows = tuple(
         DivisionRow(
             name=name,
@@ -237,20 +236,18 @@ class _Order(NamedTuple):
     tied: tuple[str, ...]
 
 
-def _order(seats: int, votes: Mapping[str, int], *, descending: bool) -> _Order:
-    """Give replicas one at a time by Webster's method; of very many, nothing is numbered."""
-    if not 0 < seats <= _MAX_SEATS:
+def _order(seats: Mapping[str, int], votes: Mapping[str, int], *, descending: bool) -> _Order:
+    """Number replicas in the order in which Webster's method gives them; of very many, nothing is numbered."""
+    if not 0 < sum(seats.values()) <= _MAX_SEATS:
         return _Order({}, 0.0, ())
     names = sorted(votes, reverse=descending)
-    queue = [(-float(votes[name]), 0, rank, name) for rank, name in enumerate(names)]
-    heapq.heapify(queue)
-    last: dict[str, int] = {}
-    for seat in range(1, seats):
-        _, count, rank, name = queue[0]
-        quotient = float(votes[name]) / float(2 * count + 3)
-        heapq.heapreplace(queue, (-quotient, count + 1, rank, name))
-        last[name] = seat
-    best, count, _, name = queue[0]
-    last[name] = seats
-    tied = sorted((each for each in queue if each[:2] == (best, count)), key=lambda each: each[2])
-    return _Order(last, -best, tuple(each[3] for each in tied) if len(tied) > 1 else ())
+
+    def turn(rank: int, held: int) -> tuple[float, int, int]:
+        return -(float(votes[names[rank]]) / float(2 * held + 1)), held, rank
+
+    ranks = range(len(names))
+    given = sorted(turn(rank, held) for rank in ranks for held in range(seats.get(names[rank], 0)))
+    last = {names[rank]: number for number, (*_, rank) in enumerate(given, 1)}
+    best, held, winner = given[-1]
+    tied = [rank for rank in ranks if turn(rank, seats.get(names[rank], 0))[:2] == (best, held)]
+    return _Order(last, -best, tuple(names[rank] for rank in (winner, *tied)) if tied else ())
