@@ -4,26 +4,23 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from karmada_advisor.cli import test
 from karmada_advisor.cli.output import GOOD, print_errors
 from karmada_advisor.cli.questions import control_plane_of, source_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.files import read
-from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.fleet import reference_of
 from karmada_advisor.fleet.label_selectors import selector_of
-from karmada_advisor.fleet.read import read_fleet
-from karmada_advisor.state.stored import part
+from karmada_advisor.fleet.read import read_fleet, workload_reader
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.text import printable
 from karmada_advisor.whatif.placement_tests.init import WrittenTests, write_tests
-from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey, template_key
-from karmada_scheduler.api.binding import Binding
+from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey
 from karmada_scheduler.framework.profile.factory import Registration
 
 _SHOWN: Final = 3
@@ -68,37 +65,22 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
     asked = argparse.Namespace(**{**vars(arguments), "policies": [], "namespace": "", "process": ""})
     objects = read_fleet(source_of(asked), all_bindings=True)
     print_errors((*objects.problems, *objects.warnings))
-    chosen = [
+    objects.bindings = [
         each
         for each in objects.bindings
         if each.spec.placement is not None
         and (not arguments.namespace or each.key.namespace == arguments.namespace)
         and selects(each.labels)
     ]
+    if (read := workload_reader(control_plane_of(arguments), objects)) is not None:
+        workloads, problem = read()
+        objects.workloads = list(workloads)
+        print_errors(filter(None, [problem]))
     return write_tests(
         Path(arguments.init),
         [objects.manifests[each.name] for each in objects.clusters],
-        [objects.manifests[each.key] for each in chosen],
+        [objects.manifests[each.key] for each in objects.bindings],
         policies,
-        _labels(arguments, objects, chosen),
+        {UnversionedTemplateKey(*reference_of(each)): each.labels for each in objects.workloads or ()},
         as_yaml=as_yaml,
     )
-
-
-def _labels(
-    arguments: argparse.Namespace, objects: Fleet, bindings: Sequence[Binding]
-) -> Mapping[UnversionedTemplateKey, Mapping[str, str]]:
-    """Return the labels of workloads, as far as they can be read."""
-    found: list[Mapping[str, Any]] = []
-    if arguments.workloads:
-        found = read(arguments.workloads, lambda manifest: manifest).objects
-    elif objects.is_live:
-        from karmada_advisor.fleet import live
-        from karmada_pyscheduler.client.metadata import KindName
-
-        resources = {(each.spec.resource.api_version, each.spec.resource.kind) for each in bindings}
-        kinds = [KindName(*each) for each in sorted(resources)]
-        templates = live.read_templates(control_plane_of(arguments), kinds)
-        print_errors(templates.problems)
-        found = list(templates.objects)
-    return {template_key(each): dict(part(each, "metadata", "labels")) for each in found}

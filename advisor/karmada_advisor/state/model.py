@@ -220,18 +220,14 @@ class ReplicaCounts(Struct, frozen=True):
     running: int = 0
     unknown: int = 0
 
+    def plus(self, other: ReplicaCounts, times: int = 1) -> ReplicaCounts:
+        """Return the sums with others, or with so many times these."""
+        names = self.__struct_fields__
+        return ReplicaCounts(*(getattr(self, name) + times * getattr(other, name) for name in names))
+
     def __add__(self, other: ReplicaCounts) -> ReplicaCounts:
         """Return the sums."""
-        return ReplicaCounts(
-            self.wanted + other.wanted,
-            self.placed + other.placed,
-            self.running + other.running,
-            self.unknown + other.unknown,
-        )
-
-    def __neg__(self) -> ReplicaCounts:
-        """Return what takes these away from a sum."""
-        return ReplicaCounts(-self.wanted, -self.placed, -self.running, -self.unknown)
+        return self.plus(other)
 
     def __str__(self) -> str:
         """Return the numbers with their words."""

@@ -111,7 +111,7 @@ class BindingIndex:
             found.counts[counted] += by
             if not found.counts[counted]:
                 del found.counts[counted]  # anybody may write reasons
-            found.replicas += row.replicas if by > 0 else -row.replicas
+            found.replicas = found.replicas.plus(row.replicas, by)
             found.stamp ^= row.stamp
             if not found.counts:
                 del totals[name]
