@@ -86,6 +86,26 @@ _REGION_CODES = {
 }
 
 
+_LESS: Final = ("LessRoom", "{} can take fewer replicas than the selected clusters")
+_CODES: Final = {
+    "plugin": ("PluginSelected", "a Select plugin did not choose {}"),
+    "swap": _LESS,
+    "available": _LESS,
+    "aggregated": (
+        "AggregatedFewest",
+        "as few clusters as possible are used, and {} can take fewer replicas",
+    ),
+    "name": ("NameTie", "{} has the same score and can take as many replicas; the order of names decided"),
+    "score": ("LowerScore", "{} scores less than the selected clusters"),
+    "tier": ("TierAhead", "{} belongs to an overflow affinity, and the clusters before it suffice"),
+    "one": (
+        "RegionOneCluster",
+        "each region gets one cluster, because cluster has no maxGroups, and another one comes before {}",
+    ),
+}
+"""The code of the cause, and its text for a cluster, by the criterion at which the cluster lost."""
+
+
 def is_aggregated(placement: Placement) -> bool:
     """Return whether replicas are divided over the fewest clusters."""
     strategy = placement.replica_scheduling
@@ -135,28 +155,10 @@ def _loss(
         code, text = _REGION_CODES.get(criterion, ("RegionNotNeeded", "no set with its region is sufficient"))
         yield Cause(code, Stage.SELECT, evidence, f"{cluster} is not selected: {text}")
         return
-    if loss == "plugin":
-        yield Cause("PluginSelected", Stage.SELECT, evidence, f"a Select plugin did not choose {cluster}")
-    elif loss == "swap" or (loss == "available" and not is_aggregated(basis.cycle.placement)):
-        text = f"{cluster} can take fewer replicas than the selected clusters"
-        yield Cause("LessRoom", Stage.SELECT, evidence, text)
-    elif loss == "available":
-        text = f"as few clusters as possible are used, and {cluster} can take fewer replicas"
-        yield Cause("AggregatedFewest", Stage.SELECT, evidence, text)
-    elif loss == "name":
-        text = f"{cluster} has the same score and can take as many replicas; the order of names decided"
-        yield Cause("NameTie", Stage.SELECT, evidence, text)
-    elif loss == "score":
-        yield Cause("LowerScore", Stage.SELECT, evidence, f"{cluster} scores less than the selected clusters")
-    elif loss == "tier":
-        text = f"{cluster} belongs to an overflow affinity, and the clusters before it suffice"
-        yield Cause("TierAhead", Stage.SELECT, evidence, text)
-    elif loss == "one":
-        text = f"each region gets one cluster, because cluster has no maxGroups, and another one comes before {cluster}"
-        yield Cause("RegionOneCluster", Stage.SELECT, evidence, text)
-    else:
-        text = f"the maximum of clusters is reached before {cluster}"
-        yield Cause("MaxGroupsReached", Stage.SELECT, evidence, text)
+    if loss == "available" and is_aggregated(basis.cycle.placement):
+        loss = "aggregated"
+    code, text = _CODES.get(loss, ("MaxGroupsReached", "the maximum of clusters is reached before {}"))
+    yield Cause(code, Stage.SELECT, evidence, text.format(cluster))
 
 
 def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict[str, Any]:
