@@ -40,8 +40,9 @@ class Begun:
         self._folder = folder
 
     def work(self, name: str = "work") -> str:
-        (self._folder / "part").write_text(str(os.getpid()))
-        (self._folder / "part").rename(self._folder / name)
+        part = self._folder / f"part {os.getpid()}"
+        part.write_text(str(os.getpid()))
+        part.rename(self._folder / name)
         while not (self._folder / "go on").exists():
             time.sleep(0.01)
         return name
