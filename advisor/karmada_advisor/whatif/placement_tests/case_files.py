@@ -42,7 +42,7 @@ class CaseReader:
                 text = f"a case is named {name} already (line {names[name]})"
                 self._in.problem((*at, "name"), text)
             names.setdefault(name, place.line)
-            if "expect" not in found and "then" not in found:
+            if not self._in.written(at).keys() & {"expect", "then"}:
                 self._in.problem(at, f"{name}: a case needs expect or then")
             yield model.PlacementCase(
                 name,
@@ -106,7 +106,7 @@ class CaseReader:
         """Return an expectation, and note what is wrong with it; expressions have their own places."""
         if key == "that":
             return tuple(self._expressions(path, wanted))
-        if key == "clusters" and not wanted:
+        if key == "clusters" and not self._in.written(path):
             self._in.problem(path, "clusters: it is empty; write notPlaced: true, or placed: false")
         for at, code in _items(path, wanted) if key == "causes" and not self._has_plugins else ():
             if code not in CODES:

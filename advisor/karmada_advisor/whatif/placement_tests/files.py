@@ -119,13 +119,13 @@ class _Reader:
     def _fleet(
         self, found: Mapping[str, Any], workloads: Iterable[model.Manifest]
     ) -> Iterator[model.Manifest]:
-        names, before = dict[str, str](), len(self._in.problems)
+        names: dict[str, str] = {}
         path: YamlPath = ("fleet", "files")
         for at, each in self.included.of_items(path, found.get("files"), once=True):
             if each.get("kind") == CLUSTER:
                 names[text_of(each, "metadata", "name")] = found["files"][at[-1]]
                 yield from self._read_cluster(at, each)
-        if not names and len(self._in.problems) == before and "clusters" not in found:
+        if not names and not self._in.problems and "clusters" not in found:
             self._in.problem(("fleet",), "fleet: there is no cluster; use files or clusters")
         served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
         for name, each in found.get("clusters", {}).items():
@@ -149,7 +149,7 @@ class _Reader:
         for written, fields in sizes.items():
             path: YamlPath = ("sizes", written)
             named = [each for each in templates if written in _spellings(each)]
-            if "replicas" not in self._in.value["sizes"][written]:
+            if "replicas" not in self._in.written(path):
                 self._in.typed((*path, "replicas"), None, int)
             elif len(named) != 1:
                 known = {name for each in templates for name in _spellings(each)}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from typing import Any, Final
 
@@ -72,6 +74,10 @@ class LocatedFile:
     def folder(self) -> Path:
         """What paths in the file are relative to."""
         return Path(self.path).parent
+
+    def written(self, path: YamlPath) -> Any:
+        """Return the value at a path, whether or not it fits."""
+        return reduce(getitem, path, self.value)
 
     def place(self, path: YamlPath, *, of_key: bool = False) -> FilePlace:
         """Return where a value is, or its key."""
