@@ -137,8 +137,8 @@ def cluster_of(
     if not is_ready:
         taints.append({"key": NOT_READY, "effect": "NoSchedule"})
     spec["taints"] = taints
-    room = {resource: str(amount) for resource, amount in found.get("room", {}).items()}
-    for resource, amount in room.items():
+    free = {resource: str(amount) for resource, amount in found.get("room", {}).items()}
+    for resource, amount in free.items():
         try:
             quantity.read(amount, resource)
         except ManifestError as problem:
@@ -149,7 +149,7 @@ def cluster_of(
             {"type": "Ready", "status": "True" if is_ready else "False"},
             {"type": "CompleteAPIEnablements", "status": "True"},
         ],
-        "resourceSummary": {"allocatable": {**AMPLE, **room}},
+        "resourceSummary": {"allocatable": {**AMPLE, **free}},
     }
     metadata = {"name": name, "uid": name, "generation": 1, "labels": found.get("labels", {})}
     manifest = {
