@@ -56,7 +56,8 @@ class TimedCoroutine(Struct, Generic[T]):
                     awaited = step()
             except StopIteration as end:
                 result: T = end.value
-                yield from _revoke_cancellation(task, cancelled)
+                if task is not None and task.cancelling() > cancelled:
+                    yield from _revoke_cancellation(task, cancelled)
                 return result
             except GeneratorExit as raised:
                 if is_closed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from types import ModuleType
 from typing import Final, NoReturn, Protocol, TypeVar
 
@@ -111,7 +111,8 @@ class PluginCaller:
             self.raise_plugin_error(plugin, point, problem, since=since, context=context)
         finally:
             self._observe(plugin, point, code, begin)
-        self.record_success(plugin, point, since=since)
+        if self._open:
+            self.record_success(plugin, point, since=since)
         return answer
 
     async def call_async(
@@ -140,7 +141,8 @@ class PluginCaller:
             self.raise_plugin_error(plugin, point, problem, since=since, context=context)
         finally:
             self._observe(plugin, point, code, begin)
-        self.record_success(plugin, point, since=since)
+        if self._open:
+            self.record_success(plugin, point, since=since)
         return answer
 
     def admit(self, plugin: Plugin, point: Point, *, probes: bool = True) -> int:
@@ -156,7 +158,7 @@ class PluginCaller:
         """
         if self._open:
             self._breakers.admit(plugin, point, probes=probes)
-        return self.openings
+        return self._breakers.openings
 
     @property
     def has_shorter_timeouts(self) -> bool:
@@ -165,7 +167,7 @@ class PluginCaller:
 
     def timeout_of(self, plugin: Plugin, *, adds_up: bool = False) -> timeouts.BlockTimeout:
         """Return the timeout of a plugin; ``adds_up`` is whether all blocks have it together if it is shorter than usual."""
-        if not self.has_shorter_timeouts:
+        if not (self._open or self._closed):
             return self.timeout
         share = self._breakers.share_of(plugin)
         return self.timeout if share >= 1 else self.timeout.part(share, adds_up=adds_up)
@@ -178,6 +180,8 @@ class PluginCaller:
         Coroutines that were under way when another call of the plugin exceeded its timeout have the shortest timeout,
         all together. Otherwise each of them could block the event loop for as long as that call.
         """
+        if not (self._open or self._closed):
+            return usual
         breaker = self._open.get(id(plugin)) or self._closed.get(id(plugin))
         if breaker is None or breaker.number <= since:
             return usual
@@ -291,6 +295,7 @@ def _code_of(answer: object) -> Code:
     return answer.code if isinstance(answer, Result) and isinstance(answer.code, Code) else Code.SUCCESS
 
 
+@cache
 def _waiting() -> ModuleType:
     """Return the module for coroutines of plugins, which imports asyncio: answers from files start without it."""
     from karmada_scheduler.framework.runtime import coroutine_timeouts
