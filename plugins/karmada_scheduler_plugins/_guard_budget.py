@@ -70,8 +70,9 @@ class MoveBooks(FollowedIndex):
     def changed(self, old: Binding | None, new: Binding | None) -> None:
         """Follow a change of one binding, or of all if neither is given."""
         is_same = old is not None and new is not None and _counts_the_same(old, new)
-        if not is_same or (new is not None and new.key in self.under_way):
-            super().changed(old, new)
+        if is_same and new is not None and new.key not in self.under_way:
+            return
+        super().changed(old, new)
         if self._old:
             self._look_at_old(self._handle.now())
 
@@ -253,7 +254,7 @@ class MoveBooks(FollowedIndex):
         for kind, budget in self._budgets.items():
             seconds = budget.window.total_seconds()
             for scope in scopes_of(binding, kind):
-                window = self._windows.setdefault(scope, MoveWindow(seconds))
+                window = self._windows.get(scope) or self._windows.setdefault(scope, MoveWindow(seconds))
                 counted = [each for each in moves if each.at > now - seconds]
                 if is_under_way and moves and not counted:
                     counted = [RecordedMove(now, moves[-1].replicas)]

@@ -80,14 +80,16 @@ def _reported_healthy(binding: Binding) -> Iterator[str]:
     return (each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY)
 
 
-def leaves_last_healthy_copy(context: GuardContext, outages: ClusterOutages) -> bool:
-    """Return whether a decision takes a workload off a cluster where it may be healthy, and it is healthy on none that stays."""
+def leaves_last_healthy_copy(context: GuardContext, healthy: frozenset[str]) -> bool:
+    """Return whether a decision takes a workload off a cluster where it may be healthy, and it is healthy on none that stays.
+
+    ``healthy`` is the result of ``not_known_unhealthy``.
+    """
     binding, snapshot = context.binding, context.cycle.snapshot
     if binding.spec.is_workload and not binding.spec.replicas:
         return False
     staying = {each.name for each in context.targets or ()}
-    leaves = not_known_unhealthy(binding, snapshot, outages) & context.leaving
-    return bool(leaves) and not healthy_clusters(binding, snapshot) & staying
+    return bool(healthy & context.leaving) and not healthy_clusters(binding, snapshot) & staying
 
 
 def unready_target(binding: Binding) -> str:

@@ -68,7 +68,8 @@ class MoveWindow:
 
     def add(self, move: RecordedMove) -> Part:
         """Count a move, and return its part."""
-        part = self._parts.setdefault(int(move.at * PARTS / self._seconds), Part())
+        number = int(move.at * PARTS / self._seconds)
+        part = self._parts.get(number) or self._parts.setdefault(number, Part())
         part.last = max(part.last, move.at)
         part.count += 1
         part.replicas += move.replicas

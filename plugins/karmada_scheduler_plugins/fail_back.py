@@ -56,6 +56,7 @@ class FailBack:
     """Propose a return to an earlier affinity term, and let it happen after a time without a miss."""
 
     name = "FailBack"
+    only_with_terms: Final = True
     timeout: Final = None  # post_bind waits for nothing
 
     def __init__(self, args: FailBackArgs, handle: Handle) -> None:

@@ -27,7 +27,7 @@ from karmada_scheduler.framework import (
     Result,
 )
 from karmada_scheduler_plugins._cluster_outages import ClusterOutages
-from karmada_scheduler_plugins._guard_args import Graceful, GuardArgs
+from karmada_scheduler_plugins._guard_args import GuardArgs
 from karmada_scheduler_plugins._guard_budget import MoveBooks
 from karmada_scheduler_plugins._guard_moves import (
     Move,
@@ -75,8 +75,9 @@ class PlacementGuard:
             return SUCCESS
         move, now = move_of(context), self._handle.now()
         off = self._graceful_off(now)
-        counts = move.is_move and not self._is_exempt(context)
-        if counts and (held := self._hold(context, move, now, off=off)) is not None:
+        healthy = not_known_unhealthy(binding, context.cycle.snapshot, self._outages)
+        counts = move.is_move and not self._is_exempt(binding, healthy)
+        if counts and (held := self._hold(context, move, now, healthy, off=off)) is not None:
             return held
         annotations: dict[str, str | None] = {HELD: None} if HELD in binding.annotations else {}
         recent = self._books.recent(binding, now)
@@ -84,7 +85,7 @@ class PlacementGuard:
             annotations[LAST_MOVE] = _record(context, move, recent, now)
         elif LAST_MOVE in binding.annotations and not recent and not binding.spec.graceful_eviction_tasks:
             annotations[LAST_MOVE] = None
-        tasks = self._tasks(context, move)
+        tasks = self._tasks(context, move, healthy)
         return GuardAnswer(tasks=[] if off else tasks, annotations=annotations, warning=off if tasks else "")
 
     def guard_observation(self, binding: Binding, /) -> Result:
@@ -142,18 +143,16 @@ class PlacementGuard:
         stamps = self._books.stamps
         return "" if stamps.may_probe(now) else stamps.reason()
 
-    def _is_exempt(self, context: GuardContext) -> bool:
+    def _is_exempt(self, binding: Binding, healthy: frozenset[str]) -> bool:
         """Return whether a move is never held, and uses up no budget: nothing healthy can be lost, or it is urgent.
 
         What leaves clusters that are gone is no part of a move.
         """
-        binding, above = context.binding, self._args.exempt_priority_above
-        if above is not None and binding.spec.priority > above:
-            return True
-        return not not_known_unhealthy(binding, context.cycle.snapshot, self._outages)
+        above = self._args.exempt_priority_above
+        return not healthy or (above is not None and binding.spec.priority > above)
 
     def _hold(
-        self, context: GuardContext, move: Move, now: float, *, off: str
+        self, context: GuardContext, move: Move, now: float, healthy: frozenset[str], *, off: str
     ) -> Result | GuardAnswer | None:
         """Return the refusal of a move, None if it may begin; ``off`` is why moves are not graceful, if they should be."""
         binding, args = context.binding, self._args
@@ -161,7 +160,7 @@ class PlacementGuard:
             args.last_healthy_copy.enabled
             and (off or not args.graceful.enabled)
             and not _is_exclusive(binding)
-            and leaves_last_healthy_copy(context, self._outages)
+            and leaves_last_healthy_copy(context, healthy)
         ):
             what = f"{_names(context.leaving)} has the last healthy copy" + (f", and {off}" if off else "")
             if context.proposal is not None:
@@ -184,7 +183,7 @@ class PlacementGuard:
         what = f"moving {move.replicas} of {total} replicas is held by {wait.reason}"
         return GuardAnswer(Result.unschedulable(what, retry_after=wait.seconds), line=wait.budget)
 
-    def _tasks(self, context: GuardContext, move: Move) -> list[EvictionTask]:
+    def _tasks(self, context: GuardContext, move: Move, healthy: frozenset[str]) -> list[EvictionTask]:
         """Return an eviction task for each cluster that the workload leaves, if it should leave gracefully."""
         args, binding = self._args.graceful, context.binding
         if not args.enabled or (not move.is_move and args.on_scale_down == "immediate"):
@@ -194,28 +193,26 @@ class PlacementGuard:
             if args.exclusive == "none":
                 return []
             mode = args.exclusive
-        snapshot, healthy = context.cycle.snapshot, context.leaving
-        if args.only_healthy:
-            healthy = not_known_unhealthy(binding, snapshot, self._outages)
+        leaving = context.leaving & healthy if args.only_healthy else context.leaving
+        grace_period = self._grace_period(context, healthy)
         message = f"moved to {_targets_text(context.targets or ())} by PlacementGuard of the profile {self._handle.profile}"
         return [
             EvictionTask(
                 each.name,
                 reason=move.cause,
                 message=message[:1024],
-                grace_period_seconds=self._grace_period(context, args),
+                grace_period_seconds=grace_period,
                 purge_mode=mode,
                 replicas=each.replicas,
             )
             for each in binding.spec.clusters
-            if each.name in context.leaving and each.name in healthy
+            if each.name in leaving
         ]
 
-    def _grace_period(self, context: GuardContext, args: Graceful) -> int:
-        last = self._args.last_healthy_copy
-        if last.enabled and leaves_last_healthy_copy(context, self._outages):
-            return max(args.grace_period_seconds, last.max_wait_seconds)
-        return args.grace_period_seconds
+    def _grace_period(self, context: GuardContext, healthy: frozenset[str]) -> int:
+        seconds, last = self._args.graceful.grace_period_seconds, self._args.last_healthy_copy
+        is_longer = last.enabled and leaves_last_healthy_copy(context, healthy)
+        return max(seconds, last.max_wait_seconds) if is_longer else seconds
 
 
 def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: float) -> GuardAnswer | None:

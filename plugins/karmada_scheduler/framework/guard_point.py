@@ -114,9 +114,9 @@ class StartTermPlugin(Plugin, Protocol):
     def start_term(self, binding: Binding, /) -> str:
         """Return the affinity term to begin with, "" for the one in the status of the binding.
 
-        It is called for each binding that is taken from the queue without a proposal. A binding for which it returns
-        another term than the status has is decided with it even if it needs no scheduling, and the status gets the term
-        of the decision. Clusters are written before the name of their term: if a scheduler ends in between, this corrects
+        It is called for each binding with affinity terms that is taken from the queue without a proposal. A binding for which
+        it returns another term than the status has is decided with it even if it needs no scheduling, and the status gets
+        the term of the decision. Clusters are written before the name of their term: if a scheduler ends in between, this corrects
         the name. A name that is no affinity term of the binding counts as "". Must be cheap.
         """
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -15,13 +16,31 @@ class Plugin(Protocol):
     A plugin may have ``timeout``, the timeout of its coroutines in seconds; None for no limit. A plugin with
     ``needs_workload = True`` has the metadata of the workload in ``context.workload`` at every extension point: labels,
     annotations and owners. The metadata is watched only if an enabled plugin declares this; then all plugins of that
-    profile have it.
+    profile have it. A plugin with ``only_with_terms = True`` has nothing to do at Guard, Reserve and PostBind for a placement
+    without ``clusterAffinities``, and is not called there.
 
     Attributes:
         name: The registered name, which metrics and error texts have as well.
     """
 
     name: str
+
+
+Some = TypeVar("Some", bound=Plugin)
+
+
+class Concerned(Generic[Some]):
+    """The plugins of Guard, Reserve or PostBind that are called for a binding."""
+
+    def __init__(self, plugins: Sequence[Some]) -> None:
+        """Take the plugins of the extension point in running order."""
+        self._all = plugins
+        self._without_terms = [each for each in plugins if not getattr(each, "only_with_terms", False)]
+
+    def by(self, binding: Binding) -> Sequence[Some]:
+        """Return all, or for a placement without affinity terms those without ``only_with_terms``."""
+        placement = binding.spec.placement
+        return self._all if placement is not None and placement.cluster_affinities else self._without_terms
 
 
 @runtime_checkable

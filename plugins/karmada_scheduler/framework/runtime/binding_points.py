@@ -16,7 +16,7 @@ from karmada_scheduler.framework.binding_points import (
 )
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import Concerned, Plugin
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime.extenders import Extender, ExtenderError
@@ -57,6 +57,7 @@ class BindingPoints:
     def __init__(self, plugins: ProfilePlugins, caller: PluginCaller, extenders: Sequence[Extender]) -> None:
         """Take the plugins and extenders of a profile."""
         self._plugins = plugins
+        self._reserve, self._post_bind = Concerned(plugins.reserve), Concerned(plugins.post_bind)
         self._caller = caller
         self._binders = tuple(extender for extender in extenders if extender.binds)
 
@@ -88,7 +89,7 @@ class BindingPoints:
             SchedulingError: A plugin refused or failed.
         """
         with self._timed(Point.RESERVE):
-            for plugin in self._plugins.reserve:
+            for plugin in self._reserve.by(context.binding):
                 try:
                     answer = self._caller.call(plugin, Point.RESERVE, plugin.reserve, context)
                     _require_success(plugin, Point.RESERVE, validated(plugin, Point.RESERVE, answer))
@@ -98,7 +99,7 @@ class BindingPoints:
 
     def unreserve(self, context: BindContext) -> None:
         """Run Unreserve in reverse order; errors are logged."""
-        for plugin in reversed(self._plugins.reserve):
+        for plugin in reversed(self._reserve.by(context.binding)):
             try:
                 self._caller.call(plugin, Point.RESERVE, plugin.unreserve, context)
             except PluginError as error:
@@ -178,7 +179,7 @@ class BindingPoints:
 
     async def post_bind(self, context: BindContext) -> None:
         """Run PostBind; errors are logged."""
-        for plugin in self._plugins.post_bind:
+        for plugin in self._post_bind.by(context.binding):
             try:
                 await self._caller.call_async(plugin, Point.POST_BIND, plugin.post_bind, context)
             except PluginError as error:

@@ -23,7 +23,7 @@ from karmada_scheduler.framework.guard_point import (
     ReconsiderPlugin,
     Terms,
 )
-from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.plugin import Concerned, Plugin
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.validation import accepted, invalid_answer, shown
@@ -47,7 +47,7 @@ class GuardRunner:
 
     def __init__(self, plugins: Sequence[GuardPlugin], caller: PluginCaller) -> None:
         """Take the plugins in running order."""
-        self._plugins = plugins
+        self._plugins = Concerned(plugins)
         self._caller = caller
         self._observers: list[tuple[Plugin, Callable[[Binding], Result]]] = [
             (plugin, method)
@@ -66,7 +66,7 @@ class GuardRunner:
         annotations: dict[str, str | None] = {}
         cancel: set[str] = set()
         warnings: list[str] = []
-        for plugin in self._plugins:
+        for plugin in self._plugins.by(context.binding):
             answer = self._caller.call(plugin, Point.GUARD, plugin.guard, context)
             if answer is SUCCESS:
                 continue
@@ -222,13 +222,14 @@ class ReconsiderRunner:
         Raises:
             PluginError: A plugin failed, or its answer is invalid.
         """
+        placement = binding.spec.placement
+        if placement is None or not placement.cluster_affinities:
+            return ""
         for plugin, method in self._terms:
             name = self._caller.call(plugin, Point.RECONSIDER, method, binding)
             if not isinstance(name, str):
                 raise invalid_answer(plugin, Point.RECONSIDER, name, "the name of an affinity term")
-            placement = binding.spec.placement
-            is_term = placement is not None and placement.affinity_term(name) is not None
-            if is_term and name != binding.status.scheduler_observing_affinity_name:
+            if placement.affinity_term(name) is not None and name != binding.status.scheduler_observing_affinity_name:
                 return name
         return ""
 
