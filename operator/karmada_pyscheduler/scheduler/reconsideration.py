@@ -227,8 +227,8 @@ class Reconsiderations(Struct, kw_only=True):
 
     def _may_have_proposal(self, binding: Binding, framework: Framework) -> bool:
         return (
-            framework.reconsider.is_used
-            and binding.spec.placement is not None
+            binding.spec.placement is not None
+            and framework.reconsider.may_propose(binding)
             and requeue_rules.is_claimed_and_assigned(binding, self.profiles.names)
         )
 

@@ -17,7 +17,7 @@ class Plugin(Protocol):
     ``needs_workload = True`` has the metadata of the workload in ``context.workload`` at every extension point: labels,
     annotations and owners. The metadata is watched only if an enabled plugin declares this; then all plugins of that
     profile have it. A plugin with ``only_with_terms = True`` has nothing to do at Guard, Reserve and PostBind for a placement
-    without ``clusterAffinities``, and is not called there.
+    without ``clusterAffinities``, and is not called there, nor asked for proposals at intervals.
 
     Attributes:
         name: The registered name, which metrics and error texts have as well.
@@ -30,7 +30,7 @@ Some = TypeVar("Some", bound=Plugin)
 
 
 class Concerned(Generic[Some]):
-    """The plugins of Guard, Reserve or PostBind that are called for a binding."""
+    """The plugins of an extension point that are called for a binding."""
 
     def __init__(self, plugins: Sequence[Some]) -> None:
         """Take the plugins of the extension point in running order."""

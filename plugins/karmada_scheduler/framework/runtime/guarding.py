@@ -185,12 +185,17 @@ class ReconsiderRunner:
     def __init__(self, plugins: Sequence[ReconsiderPlugin], caller: PluginCaller) -> None:
         """Take the plugins in running order."""
         self._plugins = plugins
+        self._concerned = Concerned(plugins)
         self._caller = caller
         self._terms: list[tuple[Plugin, Callable[[Binding], str]]] = [
             (plugin, method) for plugin in plugins if callable(method := getattr(plugin, START_TERM, None))
         ]
         self.is_used: Final = bool(plugins)
         self.seconds: Final = min(map(_seconds_of, plugins), default=RECONSIDER_SECONDS)
+
+    def may_propose(self, binding: Binding) -> bool:
+        """Return whether a plugin may have a proposal about a binding."""
+        return bool(self._concerned.by(binding))
 
     def propose(self, binding: Binding) -> Proposed | None:
         """Return the first proposal of a plugin, None without any.
