@@ -80,7 +80,10 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """Return the line of a record, with its traceback below, if it has one."""
-        fields = "".join(f" {key}={_quoted(str(value))}" for key, value in _fields(record).items())
+        texts = [(key, str(value)) for key, value in _fields(record).items()]
+        fields = "".join(
+            [f" {key}={json.dumps(text) if _TO_QUOTE.search(text) else text}" for key, text in texts]
+        )
         line = f"{_time(record)} {_name(record.levelno):<5} {_escaped(record.getMessage())}{fields}"
         below = [f"    {_escaped(row)}" for row in _trace(self, record).splitlines()]
         return "\n".join([line, *below])
@@ -88,10 +91,6 @@ class TextFormatter(logging.Formatter):
 
 def _escaped(text: str) -> str:
     return _CONTROL.sub(lambda found: json.dumps(found[0])[1:-1], text)
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text) if _TO_QUOTE.search(text) else text
 
 
 def _trace(formatter: logging.Formatter, record: logging.LogRecord) -> str:

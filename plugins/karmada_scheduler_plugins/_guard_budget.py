@@ -157,7 +157,7 @@ class MoveBooks(FollowedIndex):
         if moves and moves[-1].at > now:
             seen = self._first_seen.at(key, text, now)
             moves = tuple(RecordedMove(min(each.at, seen), each.replicas) for each in moves)
-        return tuple(each for each in moves if each.at > now - self._kept_seconds)
+        return tuple([each for each in moves if each.at > now - self._kept_seconds])
 
     def _refresh(self, now: float) -> None:
         super()._refresh(now)
@@ -179,16 +179,19 @@ class MoveBooks(FollowedIndex):
         if self._with_percent:
             self._count_replicas(key, binding)
         tasks = [] if binding is None or binding.deleting else self._own_tasks(binding)
-        if tasks or key in self.stamps.known():
-            now = self._handle.now()
-            self.stamps.update(key, tasks, since=self._unstamped_since(binding, now), now=now)
-        if binding is None or not self._budgets:
+        move = None if binding is None or not self._budgets else self.under_way.of(key)
+        text = (
+            "" if binding is None else binding.annotations.get(LAST_MOVE, "") if move is None else move.text
+        )
+        if not (text or tasks or key in self.stamps.known()):
             return
-        move = self.under_way.of(key)
-        text = binding.annotations.get(LAST_MOVE, "") if move is None else move.text
-        leaves = bool(tasks) or (move is not None and move.leaves_gracefully)
-        if text:  # a move that is exempt has no record, so its tasks use up no budget
-            self._enter_text(binding, text, leaves=leaves, is_under_way=move is not None)
+        now = self._handle.now()
+        if tasks or key in self.stamps.known():
+            self.stamps.update(key, tasks, since=self._unstamped_since(binding, now), now=now)
+        # A move that is exempt has no record, so its tasks use up no budget.
+        if binding is not None and self._budgets and text:
+            leaves = bool(tasks) or (move is not None and move.leaves_gracefully)
+            self._enter_text(binding, text, now, leaves=leaves, is_under_way=move is not None)
 
     def _count_replicas(self, key: BindingKey, binding: Binding | None) -> None:
         none: tuple[list[Scope], int] = ([], 0)
@@ -230,8 +233,10 @@ class MoveBooks(FollowedIndex):
         self.stamps.clear()
         self._is_asked = False
 
-    def _enter_text(self, binding: Binding, text: str, *, leaves: bool, is_under_way: bool) -> None:
-        found, now = moves_in(text), self._handle.now()
+    def _enter_text(
+        self, binding: Binding, text: str, now: float, *, leaves: bool, is_under_way: bool
+    ) -> None:
+        found = moves_in(text)
         moves = () if isinstance(found, Unreadable) else found
         recent = self._recent(binding.key, text, moves, now)
         if is_under_way and moves and not recent:

@@ -106,13 +106,12 @@ class MovesUnderWay:
 
     def of(self, key: BindingKey) -> UnderWay | None:
         """Return the move of a binding that is under way, None without one."""
-        if not self._being_written and not self._lost:
+        move, lost = self._being_written.get(key), self._lost.get(key)
+        if move is None and lost is None:
             return None
         known = self._handle.binding(key)
-        move = self._being_written.get(key)
         if move is not None and not self._is_seen(known, move):
             return move
-        lost = self._lost.get(key)
         if lost is None or known is None or int(known.resource_version) > lost.version:
             return None
         return None if self._is_seen(known, lost) else lost

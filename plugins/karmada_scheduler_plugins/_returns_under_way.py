@@ -43,7 +43,7 @@ class ReturnsUnderWay(FollowedIndex):
         A record that cannot be read stands for many returns, of which none is forgotten.
         """
         text = binding.annotations.get(FAIL_BACK, "")
-        found = change_in(text)
+        found = change_in(text) if text else None
         if found is None:
             return None
         now = self._handle.now()

@@ -84,7 +84,7 @@ class EventRecorder(IdentityStruct):
         The message may name 5,000 clusters. It is cut at the length that can be posted.
         """
         message = message[:_MESSAGE_LIMIT]
-        component = binding.spec.responsible_scheduler
+        component, now = binding.spec.responsible_scheduler, self.now()
         log.info(
             "Event occurred",
             extra={
@@ -97,7 +97,7 @@ class EventRecorder(IdentityStruct):
         )
         for involved in involved_objects(binding):
             try:
-                self._queue.put_nowait(Event(involved, event_type, reason, message, self.now(), component))
+                self._queue.put_nowait(Event(involved, event_type, reason, message, now, component))
             except asyncio.QueueFull:
                 self.on_result("dropped")
 

@@ -244,12 +244,9 @@ class GuardedBindings(IdentityStruct):
     def changed(self, old: Binding | None, new: Binding | None) -> None:
         """Update the counts after a change of one binding; ``old`` or ``new`` is None if it was added or deleted."""
         self._note_stamps(old, new)
-        before = _states(old, self.scheduler_names) if old is not None else ()
         after = _states(new, self.scheduler_names) if new is not None else ()
-        if not before and not after:
-            return
         present = new or old
-        assert present is not None  # one of them has a state
+        assert present is not None  # a change has at least one side
         if UNREADABLE in after and present.key not in self._by_state[UNREADABLE]:
             name, why = unreadable_annotation(present.annotations) or ("", "")
             log.warning(

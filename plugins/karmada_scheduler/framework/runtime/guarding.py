@@ -234,7 +234,10 @@ class ReconsiderRunner:
             name = self._caller.call(plugin, Point.RECONSIDER, method, binding)
             if not isinstance(name, str):
                 raise invalid_answer(plugin, Point.RECONSIDER, name, "the name of an affinity term")
-            if placement.affinity_term(name) is not None and name != binding.status.scheduler_observing_affinity_name:
+            if (
+                placement.affinity_term(name) is not None
+                and name != binding.status.scheduler_observing_affinity_name
+            ):
                 return name
         return ""
 
