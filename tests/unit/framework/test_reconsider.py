@@ -737,3 +737,38 @@ def test_a_run_of_the_test_kit_does_not_ask() -> None:
         plugins=[plugin("R", propose=raising(), reconsider=raising())],
     )
     assert run.placed == {"m1": 2}
+
+
+@pytest.mark.parametrize("has_terms", [True, False])
+async def test_a_plugin_for_affinity_terms_is_called_only_where_there_are_some(*, has_terms: bool) -> None:
+    called: list[str] = []
+
+    def noting(method: str, answer: Any) -> Any:
+        return lambda _: called.append(method) or answer
+
+    async def post_bind(_: Any) -> None:
+        called.append("post_bind")
+
+    made = plugin(
+        "R",
+        propose=noting("propose", None),
+        reconsider=answering(SUCCESS),
+        start_term=noting("start_term", ""),
+        guard=noting("guard", SUCCESS),
+        reserve=noting("reserve", SUCCESS),
+        unreserve=noting("unreserve", None),
+        post_bind=post_bind,
+    )
+    type(made).only_with_terms = True
+    before, after = ({"clusterAffinity": {"clusterNames": [name]}} for name in ("m2", "m1"))
+    harness = Reconsidered(made, placement=placement() if has_terms else before)
+    await harness.run()
+    harness.server.change("web", placement=placement("m1", "m1") if has_terms else after)
+    called.clear()
+    await harness.run()
+    assert harness.placed() == ["m1"]
+    at_points = ["propose", "start_term", "guard", "reserve", "post_bind"]
+    assert list(dict.fromkeys(called)) == (at_points if has_terms else ["propose"])
+    called.clear()
+    await harness.look()
+    assert ("propose" in called) is has_terms
