@@ -744,7 +744,11 @@ async def test_a_plugin_for_affinity_terms_is_called_only_where_there_are_some(*
     called: list[str] = []
 
     def noting(method: str, answer: Any) -> Any:
-        return lambda _: called.append(method) or answer
+        def noted(_: Any) -> Any:
+            called.append(method)
+            return answer
+
+        return noted
 
     async def post_bind(_: Any) -> None:
         called.append("post_bind")
