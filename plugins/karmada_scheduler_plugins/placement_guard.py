@@ -76,7 +76,7 @@ class PlacementGuard:
         move, now = move_of(context), self._handle.now()
         off = self._graceful_off(now)
         healthy = not_known_unhealthy(binding, context.cycle.snapshot, self._outages)
-        counts = move.is_move and not self._is_exempt(binding, healthy)
+        counts = move.is_move and not self._is_exempt(context, healthy)
         if counts and (held := self._hold(context, move, now, healthy, off=off)) is not None:
             return held
         annotations: dict[str, str | None] = {HELD: None} if HELD in binding.annotations else {}
@@ -143,13 +143,13 @@ class PlacementGuard:
         stamps = self._books.stamps
         return "" if stamps.may_probe(now) else stamps.reason()
 
-    def _is_exempt(self, binding: Binding, healthy: frozenset[str]) -> bool:
+    def _is_exempt(self, context: GuardContext, healthy: frozenset[str]) -> bool:
         """Return whether a move is never held, and uses up no budget: nothing healthy can be lost, or it is urgent.
 
         What leaves clusters that are gone is no part of a move.
         """
         above = self._args.exempt_priority_above
-        return not healthy or (above is not None and binding.spec.priority > above)
+        return not healthy or (above is not None and context.binding.spec.priority > above)
 
     def _hold(
         self, context: GuardContext, move: Move, now: float, healthy: frozenset[str], *, off: str

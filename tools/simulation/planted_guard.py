@@ -213,8 +213,8 @@ def _earlier_moves_are_forgotten() -> Patches:
 def _a_cluster_that_goes_exempts_all() -> Patches:
     original = PlacementGuard._is_exempt
 
-    def is_exempt(self: PlacementGuard, context: GuardContext) -> bool:
-        return bool(context.gone) or original(self, context)
+    def is_exempt(self: PlacementGuard, context: GuardContext, healthy: frozenset[str]) -> bool:
+        return bool(context.gone) or original(self, context, healthy)
 
     yield PlacementGuard, "_is_exempt", is_exempt
 
