@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from karmada_scheduler import framework as fw
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import MAX_INT32
@@ -67,10 +67,16 @@ class _Wait(NamedTuple):
 
 
 class _Move(NamedTuple):
-    """The last move of a binding, and how many replicas the next one may take; 0 for no limit."""
+    """The last move of a binding.
+
+    Attributes:
+        limit: How many replicas the next one may take; 0 for no limit.
+        targets: The next one, once accepted; it counts when it is reserved.
+    """
 
     at: float = -math.inf
     limit: int = 0
+    targets: tuple[TargetCluster, ...] = ()
 
 
 class StartedCapacity:
@@ -112,11 +118,17 @@ class StartedCapacity:
         return fw.ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
 
     def reserve(self, context: fw.BindContext, /) -> fw.Result:
-        """Count a trial, so that the next decision makes none."""
-        before, now = dict(context.binding.spec.clusters), self._handle.now()
+        """Count a move, and a trial, so that the next decision makes none."""
+        binding, now = context.binding, self._handle.now()
+        before, after = dict(binding.spec.clusters), dict(context.targets)
+        if self._moves.get(binding.key, _Move()).targets == tuple(context.targets):
+            self._moves[binding.key] = _Move(now)
+            left = sum(max(0, share - after.get(name, 0)) for name, share in before.items())
+            text = f"{left} replicas that have not started leave their clusters"
+            self._handle.record_event(binding, warning=False, reason=NOT_STARTED, text=text)
         for name, replicas in context.targets:
             if replicas > before.get(name, 0):
-                self._evidence.tried(name, shape_of(context.binding.spec), now)
+                self._evidence.tried(name, shape_of(binding.spec), now)
         return fw.SUCCESS
 
     def unreserve(self, context: fw.BindContext, /) -> None:
@@ -178,9 +190,7 @@ class StartedCapacity:
             at = now if number <= 1 else self._moves.get(key, _Move()).at
             self._moves[key] = _Move(at, number // 2)
             return fw.Result.unschedulable(problem)
-        self._moves[key] = _Move(now)
-        text = f"{number} replicas that have not started leave their clusters"
-        self._handle.record_event(context.binding, warning=False, reason=NOT_STARTED, text=text)
+        self._moves[key] = self._moves.get(key, _Move())._replace(targets=tuple(context.targets or ()))
         return fw.SUCCESS
 
     def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:

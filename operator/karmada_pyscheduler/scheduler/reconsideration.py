@@ -154,6 +154,10 @@ class Reconsiderations(Struct, kw_only=True):
         self._log(binding, found)
         return found.result is ReconsiderResult.ACCEPTED
 
+    def postponed(self, key: BindingKey) -> None:
+        """Try a proposal that was accepted again when its binding is taken from the queue the next time."""
+        self._due.add(key)
+
     def failed(self, binding: Binding, decision: Decision, error: Exception) -> None:
         """Count and log a proposal that was accepted and could not be written."""
         found = decision.reconsidered

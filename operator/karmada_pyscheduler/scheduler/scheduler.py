@@ -309,6 +309,8 @@ class Scheduler(IdentityStruct):
         binding, framework = request.binding, request.framework
         if delay := self.state.reduced.seconds_until_settled(binding, decision.targets or ()):
             log.log(logs.V3, "%s waits until Karmada has seen its last change", binding.key.display)
+            if request.proposed is not None:
+                self.state.reconsiderations.postponed(binding.key)
             attempt.outcome = AttemptOutcome(Action.CHECK_LATER, delay=delay)
             return None
         attempt.request = request

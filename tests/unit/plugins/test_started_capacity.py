@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.scheduler.resync import SETTLE_SECONDS
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.testing import make
@@ -112,6 +113,20 @@ async def test_a_binding_moves_at_most_once_per_cool_down() -> None:
     assert fleet.running() == 12
     assert all(later - earlier >= COOL_DOWN for earlier, later in pairwise(times))
     assert 1 <= len(times) <= 3
+
+
+async def test_a_move_that_has_to_wait_for_karmadas_cache_is_made_right_after_that() -> None:
+    fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([20]), "m3": Member([3])})
+    shares = {"m1": 8, "m2": 2, "m3": 2}
+    fleet.deploy(replicas=12, clusters=[{"name": name, "replicas": share} for name, share in shares.items()])
+    await fleet.pass_(START - 5)
+    fleet.sleep(5)
+    shares |= {"m2": 1, "m3": 3}
+    fleet.server.change("web", clusters=[{"name": name, "replicas": each} for name, each in shares.items()])
+    await fleet.pass_()
+    assert fleet.shares() == shares
+    await fleet.run(after=SETTLE_SECONDS)
+    assert fleet.shares() == {"m1": 4, "m2": 5, "m3": 3}
 
 
 async def test_nothing_moves_to_and_fro_between_full_clusters() -> None:
