@@ -13,6 +13,8 @@ from karmada_scheduler.framework import Snapshot
 
 MOST_SHAPES: Final = 16
 """Pieces of evidence about one cluster; the oldest goes first."""
+_FRESH_SECONDS: Final = 10.0
+"""What waits is noted every five seconds."""
 LONGEST_PAUSE: Final = 3600.0
 """The longest pause before a trial, in seconds."""
 _ONE: Final = Quantity(1)
@@ -39,8 +41,11 @@ class _Evidence(NamedTuple):
     def available(self, shape: ReplicaRequirements, free: Mapping[str, Quantity], now: float) -> int:
         """Return how many replicas more may go there: one if a trial is due, and what Pods that ended have left.
 
+        Evidence that nobody has tried for two pauses limits nothing. It is kept, so that the next pause is longer.
         It is not known which resource was missing. The one of which enough for the most replicas has become free counts.
         """
+        if self.pauses(now) >= 2:
+            return MAX_INT32
         gained = [
             (free.get(name, ZERO) - self.free.get(name, ZERO)).milli_value // amount.milli_value
             for name, amount in _amounts(shape).items()
@@ -66,14 +71,24 @@ class StartEvidence:
         larger = [each for each in known if is_at_least(each.shape, shape)]
         others = [each for each in known if each not in larger]
         smaller = [each for each in others if is_at_least(shape, each.shape)]
-        if all(each.available(shape, free, now) for each in smaller):
-            pause = max((each.pause for each in larger), default=self._first)
+        if all(each.available(shape, free, now) or now - each.at > _FRESH_SECONDS for each in smaller):
+            pause = max(
+                (min((1 + (each.pauses(now) >= 2)) * each.pause, LONGEST_PAUSE) for each in larger),
+                default=self._first,
+            )
             self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
 
-    def started(self, name: str, shape: ReplicaRequirements) -> None:
-        """Forget what is known about requests that are not larger than one that a cluster has started."""
+    def started(self, name: str, shape: ReplicaRequirements) -> bool:
+        """Forget what is known about requests that are not larger than one that a cluster has started; say if it was any."""
         known = self.known.get(name, ())
-        self._keep(name, [each for each in known if not is_at_least(shape, each.shape)])
+        larger = [each for each in known if not is_at_least(shape, each.shape)]
+        self._keep(name, larger)
+        return len(larger) < len(known)
+
+    def has_freed(self, cluster: Cluster) -> bool:
+        """Return whether Pods that ended have left a cluster enough for a replica that waited there."""
+        known, free = self.known.get(cluster.name, ()), _free(cluster)
+        return any(each.available(each.shape, free, each.at) for each in known)
 
     def tried(self, name: str, shape: ReplicaRequirements, now: float) -> None:
         """Note that a cluster gets a replica; if a trial was due, the next pause is twice as long."""
@@ -83,13 +98,10 @@ class StartEvidence:
                 known[index] = each._replace(at=now, pause=longer)
 
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
-        """Return how many replicas more of a request the clusters may take that do not start it, by name.
-
-        Evidence that nobody has tried for two pauses ends.
-        """
+        """Return how many replicas more of a request the clusters may take that do not start it, by name."""
         limits: dict[str, int] = {}
         for name in list(self.known):
-            self._keep(name, [each for each in self.known[name] if each.pauses(now) < 2])
+            self._keep(name, [each for each in self.known[name] if 0 <= now - each.at < 3 * LONGEST_PAUSE])
         for cluster in filter(None, map(snapshot.get, self.known)):
             known = [each for each in self.known[cluster.name] if is_at_least(shape, each.shape)]
             if known:

@@ -70,11 +70,16 @@ class _Move(NamedTuple):
     """The last move of a binding.
 
     Attributes:
+        at: When it was made, in seconds since 1970.
+        waited: How many replicas it took.
+        pause: Seconds until the next one may be made if nothing becomes free.
         limit: How many replicas the next one may take; 0 for no limit.
         targets: The next one, once accepted; it counts when it is reserved.
     """
 
     at: float = -math.inf
+    waited: int = 0
+    pause: float = 0.0
     limit: int = 0
     targets: tuple[TargetCluster, ...] = ()
 
@@ -91,7 +96,7 @@ class StartedCapacity:
         self._waits: dict[BindingKey, dict[str, _Wait]] = {}
         self._evidence = StartEvidence(args.trial_seconds)
         self._moves: dict[BindingKey, _Move] = {}
-        self._looked = -math.inf
+        self._looked = self._freed = -math.inf
 
     def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
         """Follow what clusters report, and their nodes."""
@@ -102,9 +107,12 @@ class StartedCapacity:
         elif isinstance(present, Cluster):
             if new is None or not isinstance(old, Cluster) or _nodes(old) != _nodes(present):
                 self._evidence.known.pop(present.name, None)
+                self._freed = self._handle.now()
                 for waits in self._waits.values():
                     if present.name in waits:
                         waits[present.name] = waits[present.name]._replace(since=self._handle.now())
+            elif self._evidence.has_freed(present):
+                self._freed = self._handle.now()
         else:
             before = old if isinstance(old, Binding) and old.uid == present.uid else None
             self._follow(present, before, exists=new is not None)
@@ -121,9 +129,10 @@ class StartedCapacity:
         """Count a move, and a trial, so that the next decision makes none."""
         binding, now = context.binding, self._handle.now()
         before, after = dict(binding.spec.clusters), dict(context.targets)
-        if self._moves.get(binding.key, _Move()).targets == tuple(context.targets):
-            self._moves[binding.key] = _Move(now)
+        last = self._moves.get(binding.key, _Move())
+        if last.targets == tuple(context.targets):
             left = sum(max(0, share - after.get(name, 0)) for name, share in before.items())
+            self._moves[binding.key] = self._moved(last, left)
             text = f"{left} replicas that have not started leave their clusters"
             self._handle.record_event(binding, warning=False, reason=NOT_STARTED, text=text)
         for name, replicas in context.targets:
@@ -145,7 +154,8 @@ class StartedCapacity:
                 self._waiting(each, now)
         leaving = self._waiting(binding, now)
         last = self._moves.get(binding.key, _Move())
-        if 0 <= now - last.at < self._args.cool_down_seconds or not any(leaving.values()):
+        pause = self._args.cool_down_seconds if self._freed > last.at else last.pause
+        if 0 <= now - last.at < pause or not any(leaving.values()):
             return None
         limit, kept = last.limit or MAX_INT32, {}
         for name, share in binding.spec.clusters:
@@ -187,11 +197,17 @@ class StartedCapacity:
         elif all(after.get(name, 0) >= share for name, share in before.items()):
             problem = "replicas would stay where they wait"
         if problem:
-            at = now if number <= 1 else self._moves.get(key, _Move()).at
-            self._moves[key] = _Move(at, number // 2)
+            last = self._moves.get(key, _Move())
+            self._moves[key] = self._moved(last, number) if number <= 1 else last._replace(limit=number // 2)
             return fw.Result.unschedulable(problem)
         self._moves[key] = self._moves.get(key, _Move())._replace(targets=tuple(context.targets or ()))
         return fw.SUCCESS
+
+    def _moved(self, last: _Move, waited: int) -> _Move:
+        """Return a move that is made now. If the one before has not helped, the next one is not made before a trial is due."""
+        has_helped, cool_down = waited < last.waited or last.at == -math.inf, self._args.cool_down_seconds
+        pause = cool_down if has_helped else max(cool_down, self._args.trial_seconds)
+        return _Move(self._handle.now(), waited, pause)
 
     def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:
         """Note which shares of a binding wait since when, and which clusters have started replicas."""
@@ -207,8 +223,8 @@ class StartedCapacity:
             if ready is None or total > share:
                 continue
             wait = known.get(name) or _Wait(share, ready, max(earlier.get(name, (0, 0))[1] or 0, ready), now)
-            if ready > wait.most:
-                self._evidence.started(name, shape_of(binding.spec))
+            if ready > wait.most and self._evidence.started(name, shape_of(binding.spec)):
+                self._freed = now
             is_new = ready > wait.ready or share > wait.share
             if ready < share:
                 waits[name] = _Wait(share, ready, max(ready, wait.most), now if is_new else wait.since)

@@ -131,6 +131,15 @@ class AllActions(Actions):
 
         return self._change_binding(name, take)
 
+    def do_set_nodes(self, name: str, nodes: list[int]) -> bool:
+        """Give a member other nodes; its Pods have to find one again."""
+        if self._run.started is None:
+            return False
+        member = self._run.started.members[name]
+        member.nodes, member.pods = nodes, []
+        self._run.started.on_change()
+        return True
+
     def do_set_priority(self, name: str, priority: int) -> bool:
         """Change the priority of a binding, as the detector does when its policy has another PriorityClass."""
         return self._change_binding(

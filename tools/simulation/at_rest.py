@@ -63,6 +63,8 @@ def problems(run: Run, placed: Mapping[BindingKey, Placed]) -> Iterator[Problem]
     yield from _balanced(run)
     for problem in run.works.wrong() if run.works is not None else ():
         yield ("applied", problem)
+    if run.started is not None:
+        yield from run.started.problems()
 
 
 def _alive(run: Run) -> Iterator[Problem]:

@@ -24,6 +24,7 @@ At rest, some minutes after the last fault:
 - ``recorded``: the record of each binding that the leader has placed has the result that it wrote.
 - ``shown``: the page has what is stored, and its lists are those of a page that has just read it (profile ``readers``).
 - ``applied``: with Works, each has the replicas of its binding.
+- ``keeps what runs``, ``no to and fro``, ``started``: see ``started_law``.
 - ``balanced``: nothing is left of attempts: no slots, keys, assumed placements.
 - ``flat``: after further rounds of the same steps and faults, no container has more entries (profile ``rounds``).
 """
@@ -190,6 +191,8 @@ class Judge:
                     placed = Placed.of(sent.identity, write)
                     self._placed[BindingKey(write.kind, *write.key)] = placed
                     self._harm.check(write)
+                    if self._run.started is not None:
+                        self._run.started.on_write(write, sent)
             self._checked += 1
 
     def _note_for_guard(self, laws: GuardLaws, write: Write, sent: Sent | None) -> None:
@@ -366,11 +369,13 @@ class Judge:
         if leader is None or leader.application is None or not self._run.setup.varies_capacity:
             return False
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+        if self._run.started is not None:  # which judges that by the nodes
+            return condition.get("reason") == UNSCHEDULABLE_REASON
         state = leader.application.state.queue.state_of(binding.key)
         return condition.get("reason") == UNSCHEDULABLE_REASON and state.state == UNSCHEDULABLE_SET
 
     def _check_quiet(self) -> None:
-        if self.scheduler_writes > self._writes_before:
+        if self.scheduler_writes > self._writes_before and self._run.started is None:  # there are trials
             self.add("quiet", f"{self.scheduler_writes - self._writes_before} writes at rest")
         requests = self._run.requests - self._requests_before
         counted = {

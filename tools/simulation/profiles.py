@@ -16,6 +16,7 @@ from tools.simulation import (
     generate_guard,
     generate_mishaps,
     generate_rounds,
+    generate_started,
     generate_works,
 )
 from tools.simulation.plan import Plan
@@ -28,6 +29,7 @@ _GENERATORS: Final = (
     generate_answers,
     generate_mishaps,
     generate_works,
+    generate_started,
 )
 PROFILES: Final = tuple(profile for each in _GENERATORS for profile in each.PROFILES)
 ROUNDS: Final = "rounds"

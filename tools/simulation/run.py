@@ -33,6 +33,7 @@ from tools.simulation.process import RESTART_SECONDS, SchedulerProcess
 from tools.simulation.rules import Violation
 from tools.simulation.setup import Setup
 from tools.simulation.simulation import HotLoopError, Process, Simulation
+from tools.simulation.started_law import StartedLaw
 from tools.simulation.works import Works
 
 REST_SECONDS: Final = 60.0
@@ -101,6 +102,12 @@ class Run:
         self.pages: list[PageReader] = []
         self.requests: Counter[str] = Counter()
         self.judge = Judge(self)
+        self.started = None
+        if self.works is not None and self.setup.started is not None:
+            cool_down = self.setup.started["coolDownSeconds"]
+            self.started = StartedLaw(
+                self.simulation, self.model, self.works, self.setup.members, cool_down, self.judge.add
+            )
         self.model.observers.append(self.judge.on_write)
         self.model.on_restore.append(self.judge.on_restore)
         self.trace: list[str] = []

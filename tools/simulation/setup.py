@@ -15,6 +15,8 @@
 - ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
 - ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
 - ``works``: whether bindings have Works, whose replicas clusters report; see ``works``.
+- ``started``: the args of StartedCapacity, which is enabled with them.
+- ``members``: the nodes of members that start Pods, by name; see ``started_law``.
 - ``front_ends``: the number of API servers in front of etcd; see ``front_ends``.
 """
 
@@ -31,6 +33,7 @@ import orjson
 
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.options import EstimatorOptions, ExplainOptions, Options, RetryLimits
+from tools.simulation.members import Member
 from tools.simulation.plan import Plan
 
 NAME: Final = "my-scheduler"
@@ -61,7 +64,9 @@ class Setup:
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
         stops_within: Seconds within which a process ends after a signal, 0 for no limit.
-        guard, fail_back, fresh_first: The args of PlacementGuard, FailBack and FreshFirst, None without the plugin.
+        guard, fail_back, fresh_first, started: The args of PlacementGuard, FailBack, FreshFirst and StartedCapacity, None
+            without the plugin.
+        members: The members that start Pods, by name.
         records: Whether decisions are recorded.
         works: Whether bindings have Works.
         page: When the page is started, and started again.
@@ -80,6 +85,8 @@ class Setup:
         self.guard: Final[Mapping[str, Any] | None] = found.get("guard")
         self.fail_back: Final[Mapping[str, Any] | None] = found.get("fail_back")
         self.fresh_first: Final[Mapping[str, Any] | None] = found.get("fresh_first")
+        self.started: Final[Mapping[str, Any] | None] = found.get("started")
+        self.members: Final = {name: Member(**each) for name, each in found.get("members", {}).items()}
         self.records: Final[bool] = found.get("records", False)
         self.works: Final[bool] = found.get("works", False)
         self.page: Final[tuple[float, ...]] = tuple(found.get("page", ()))
@@ -92,13 +99,22 @@ class Setup:
 
     @property
     def varies_capacity(self) -> bool:
-        """Whether decisions depend on more than what is stored: on assumed placements, or on responses of estimators."""
-        return bool(self.estimators) or self.gates.enabled("SchedulingOvercommitProtection")
+        """Whether decisions depend on more than what is stored: on assumed placements, responses of estimators, or evidence."""
+        return (
+            bool(self.estimators)
+            or self.started is not None
+            or self.gates.enabled("SchedulingOvercommitProtection")
+        )
 
     @property
     def _given(self) -> Mapping[str, Mapping[str, Any]]:
         """The args of the plugins that are off by default, by name."""
-        args = {"PlacementGuard": self.guard, "FailBack": self.fail_back, "FreshFirst": self.fresh_first}
+        args = {
+            "PlacementGuard": self.guard,
+            "FailBack": self.fail_back,
+            "FreshFirst": self.fresh_first,
+            "StartedCapacity": self.started,
+        }
         return {name: each for name, each in args.items() if each is not None}
 
     def options(self, replica: int) -> Options:

@@ -10,7 +10,7 @@ pkg/controllers/status.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 from typing import Any, Final
 
@@ -29,7 +29,11 @@ _APPLIED: Final = {"type": "FullyApplied", "status": "True"}
 
 
 class Works:
-    """The replicas in the Works of all bindings."""
+    """The replicas in the Works of all bindings.
+
+    Attributes:
+        status_of: Returns the status that a cluster reports of a binding with so many replicas.
+    """
 
     def __init__(self, simulation: Simulation, model: ApiServerModel, draw: Random) -> None:
         """Start without Works."""
@@ -39,15 +43,22 @@ class Works:
         self._writes: dict[tuple[str, Key], list[tuple[float, dict[str, int]]]] = {}
         """The Works of a binding after each write, with its time."""
         self._due: set[tuple[str, Key]] = set()
+        self.status_of: Callable[[str, Key, int], Any] = lambda _cluster, _key, replicas: {
+            "replicas": replicas
+        }
         model.observers.append(self._on_write)
 
     def wrong(self) -> Iterator[str]:
         """Yield the bindings whose Works have other clusters or replicas."""
         for kind in BINDING_KINDS:
             for key, raw in self._model.state(kind).items():
-                wanted, works = targets_of(orjson.loads(raw)), self._works_at(kind, key, self._simulation.now)
+                wanted, works = targets_of(orjson.loads(raw)), self.replicas(kind, key)
                 if wanted != works:
                     yield f"{kind} {key}: the Works have {works}, and the binding has {wanted}"
+
+    def replicas(self, kind: str, key: Key) -> dict[str, int]:
+        """Return the replicas in the Works of a binding, by cluster."""
+        return self._works_at(kind, key, self._simulation.now)
 
     def _works_at(self, kind: str, key: Key, at: float) -> dict[str, int]:
         writes = self._writes.get((kind, key), ())
@@ -73,7 +84,7 @@ class Works:
             return
         now, wanted = self._simulation.now, targets_of(orjson.loads(raw))
         cached = self._works_at(kind, key, now - self._draw.uniform(0.0, _LAG))
-        works = dict(self._works_at(kind, key, now))
+        works = dict(self.replicas(kind, key))
         for name in cached.keys() | wanted.keys():
             if cached.get(name) == wanted.get(name):
                 continue  # up to date
@@ -82,17 +93,18 @@ class Works:
             else:
                 works.pop(name, None)
         self._writes.setdefault((kind, key), []).append((now, works))
-        self._simulation.at(now + self._draw.uniform(0.1, _REPORT_SECONDS), lambda: self._report(kind, key))
+        self._simulation.at(now + self._draw.uniform(0.1, _REPORT_SECONDS), lambda: self.report(kind, key))
 
-    def _report(self, kind: str, key: Key) -> None:
+    def report(self, kind: str, key: Key) -> None:
+        """Report what clusters have of a binding, if that has changed."""
         raw = self._model.state(kind).get(key)
         if raw is None:
             return
         found: dict[str, Any] = orjson.loads(raw)
         status = found.setdefault("status", {})
         status["aggregatedStatus"] = [
-            {"clusterName": name, "applied": True, "status": {"replicas": replicas}}
-            for name, replicas in sorted(self._works_at(kind, key, self._simulation.now).items())
+            {"clusterName": name, "applied": True, "status": self.status_of(name, key, replicas)}
+            for name, replicas in sorted(self.replicas(kind, key).items())
         ]
         others = [each for each in status.get("conditions") or () if each["type"] != _APPLIED["type"]]
         status["conditions"] = [*others, _APPLIED]

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.runtime.observing import Observing
-from karmada_scheduler.testing import cluster, make
+from karmada_scheduler.testing import make
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.started_capacity import StartedCapacity
 from tests.unit.fakes import FakeApiServer
 from tests.unit.framework.scheduler_harness import SchedulerHarness
+from tools.simulation.members import Member
 
 START, COOL_DOWN, TRIAL = 60, 120, 300
 DYNAMIC = {
@@ -22,67 +22,6 @@ DYNAMIC = {
     "weightPreference": {"dynamicWeight": "AvailableReplicas"},
 }
 AGGREGATED = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Aggregated"}
-
-
-@dataclass
-class Pod:
-    """A Pod of a binding: its request, its node (None: it waits for one), and whether it is ready once it has one."""
-
-    name: str
-    cpu: int
-    node: int | None = None
-
-
-@dataclass
-class Member:
-    """A member cluster.
-
-    Attributes:
-        nodes: The cpu of each node that takes Pods.
-        closed: The cpu of nodes that take none, and that the summary counts.
-        pulls: Whether images are being pulled, so that no Pod becomes ready.
-        nonsense: What is reported of each Deployment instead of its Pods.
-    """
-
-    nodes: list[int]
-    closed: int = 0
-    pods: list[Pod] = field(default_factory=list)
-    pulls: bool = False
-    nonsense: Any = None
-
-    def follow(self, shares: dict[str, tuple[int, int]]) -> None:
-        """Have as many Pods of each binding as its share (replicas, cpu), and give nodes to those that fit."""
-        for name in sorted({*shares, *(pod.name for pod in self.pods)}):
-            replicas, cpu = shares.get(name, (0, 0))
-            pods = sorted((pod for pod in self.pods if pod.name == name), key=lambda pod: pod.node is None)
-            self.pods = [pod for pod in self.pods if pod.name != name] + pods[:replicas]
-            self.pods += [Pod(name, cpu) for _ in range(replicas - len(pods))]
-        for pod in self.pods:
-            fits = [each for each in range(len(self.nodes)) if self.left(each) >= pod.cpu]
-            if pod.node is None and fits:
-                pod.node = fits[0]
-
-    def left(self, node: int) -> int:
-        return self.nodes[node] - sum(pod.cpu for pod in self.pods if pod.node == node)
-
-    def manifest(self, name: str, version: int) -> dict[str, Any]:
-        """Return what Karmada reports about the cluster."""
-        amounts = []
-        for placed in (True, False):
-            pods = [pod for pod in self.pods if (pod.node is not None) == placed]
-            amounts.append({"cpu": sum(pod.cpu for pod in pods), "pods": len(pods)})
-        builder = cluster(name).capacity(cpu=sum(self.nodes) + self.closed, memory="1000Gi")
-        builder.allocated(amounts[0]).allocating(amounts[1]).ready_nodes(len(self.nodes))
-        return builder.resource_version(str(version)).manifest()
-
-    def report(self, name: str) -> Any:
-        """Return the status of the Deployment of a binding."""
-        if self.nonsense is not None:
-            return self.nonsense
-        pods = [pod for pod in self.pods if pod.name == name]
-        ready = 0 if self.pulls else sum(pod.node is not None for pod in pods)
-        counts = {"replicas": len(pods), "updatedReplicas": len(pods), "readyReplicas": ready}
-        return {"observedGeneration": 1, **{key: count for key, count in counts.items() if count}}
 
 
 class Fleet(SchedulerHarness):
@@ -169,8 +108,7 @@ class Fleet(SchedulerHarness):
         return {each["name"]: each["replicas"] for each in clusters}
 
     def running(self, name: str = "web") -> int:
-        pods = [pod for member in self.members.values() for pod in member.pods]
-        return sum(pod.node is not None for pod in pods if pod.name == name)
+        return sum(member.running(name) for member in self.members.values())
 
     def moves(self, name: str = "web") -> int:
         """Return how many times the clusters of a binding were written after the first."""

@@ -15,7 +15,8 @@ from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.testing import make
 from karmada_scheduler_plugins.started_capacity import MOST_AT_ONCE, StartedCapacity
 from tests.unit.framework.plugins import plugin
-from tests.unit.plugins.started_fleet import AGGREGATED, COOL_DOWN, DYNAMIC, START, TRIAL, Fleet, Member
+from tests.unit.plugins.started_fleet import AGGREGATED, COOL_DOWN, DYNAMIC, START, TRIAL, Fleet
+from tools.simulation.members import Member
 
 STATIC = {"replicaSchedulingType": "Divided", "replicaDivisionPreference": "Weighted"}
 DUPLICATED = {"replicaSchedulingType": "Duplicated"}
