@@ -90,12 +90,14 @@ class StartEvidence:
         known, free = self.known.get(cluster.name, ()), _free(cluster)
         return any(each.available(each.shape, free, each.at) for each in known)
 
-    def tried(self, name: str, shape: ReplicaRequirements, now: float) -> None:
-        """Note that a cluster gets a replica; if a trial was due, the next pause is twice as long."""
+    def tried(self, name: str, shape: ReplicaRequirements, now: float) -> bool:
+        """Note that a cluster gets a replica, and return whether a trial was due; the next pause is then twice as long."""
+        is_trial = False
         for index, each in enumerate(known := self.known.get(name, [])):
             if each.pauses(now) >= 1 and is_at_least(shape, each.shape):
                 longer = max(each.pause, min(2 * each.pause, LONGEST_PAUSE))
-                known[index] = each._replace(at=now, pause=longer)
+                known[index], is_trial = each._replace(at=now, pause=longer), True
+        return is_trial
 
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
         """Return how many replicas more of a request the clusters may take that do not start it, by name."""

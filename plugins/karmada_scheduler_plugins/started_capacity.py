@@ -71,14 +71,12 @@ class _Move(NamedTuple):
 
     Attributes:
         at: When it was made, in seconds since 1970.
-        waited: How many replicas it took.
-        pause: Seconds until the next one may be made if nothing becomes free.
+        pause: Seconds until the next one may be made if nothing becomes free: longer after a trial.
         limit: How many replicas the next one may take; 0 for no limit.
         targets: The next one, once accepted; it counts when it is reserved.
     """
 
     at: float = -math.inf
-    waited: int = 0
     pause: float = 0.0
     limit: int = 0
     targets: tuple[TargetCluster, ...] = ()
@@ -129,15 +127,14 @@ class StartedCapacity:
         """Count a move, and a trial, so that the next decision makes none."""
         binding, now = context.binding, self._handle.now()
         before, after = dict(binding.spec.clusters), dict(context.targets)
-        last = self._moves.get(binding.key, _Move())
-        if last.targets == tuple(context.targets):
+        gains = [name for name, replicas in context.targets if replicas > before.get(name, 0)]
+        trials = [name for name in gains if self._evidence.tried(name, shape_of(binding.spec), now)]
+        if self._moves.get(binding.key, _Move()).targets == tuple(context.targets):
+            pause = max(self._args.cool_down_seconds, self._args.trial_seconds if trials else 0)
+            self._moves[binding.key] = _Move(now, pause)
             left = sum(max(0, share - after.get(name, 0)) for name, share in before.items())
-            self._moves[binding.key] = self._moved(last, left)
             text = f"{left} replicas that have not started leave their clusters"
             self._handle.record_event(binding, warning=False, reason=NOT_STARTED, text=text)
-        for name, replicas in context.targets:
-            if replicas > before.get(name, 0):
-                self._evidence.tried(name, shape_of(binding.spec), now)
         return fw.SUCCESS
 
     def unreserve(self, context: fw.BindContext, /) -> None:
@@ -154,7 +151,7 @@ class StartedCapacity:
                 self._waiting(each, now)
         leaving = self._waiting(binding, now)
         last = self._moves.get(binding.key, _Move())
-        pause = self._args.cool_down_seconds if self._freed > last.at else last.pause
+        pause = self._args.cool_down_seconds if self._freed >= last.at else last.pause
         if 0 <= now - last.at < pause or not any(leaving.values()):
             return None
         limit, kept = last.limit or MAX_INT32, {}
@@ -198,16 +195,13 @@ class StartedCapacity:
             problem = "replicas would stay where they wait"
         if problem:
             last = self._moves.get(key, _Move())
-            self._moves[key] = self._moved(last, number) if number <= 1 else last._replace(limit=number // 2)
+            is_last = number <= 1
+            self._moves[key] = (
+                _Move(now, self._args.cool_down_seconds) if is_last else last._replace(limit=number // 2)
+            )
             return fw.Result.unschedulable(problem)
         self._moves[key] = self._moves.get(key, _Move())._replace(targets=tuple(context.targets or ()))
         return fw.SUCCESS
-
-    def _moved(self, last: _Move, waited: int) -> _Move:
-        """Return a move that is made now. If the one before has not helped, the next one is not made before a trial is due."""
-        has_helped, cool_down = waited < last.waited or last.at == -math.inf, self._args.cool_down_seconds
-        pause = cool_down if has_helped else max(cool_down, self._args.trial_seconds)
-        return _Move(self._handle.now(), waited, pause)
 
     def _follow(self, binding: Binding, old: Binding | None, *, exists: bool) -> None:
         """Note which shares of a binding wait since when, and which clusters have started replicas."""

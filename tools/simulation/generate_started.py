@@ -1,13 +1,13 @@
 """Plans of the profile ``started``: StartedCapacity, and members of whose nodes some take no Pods.
 
-Members lose nodes and get them back, workloads are scaled, and leaders end. The faults are those of the profile ``calm``.
+Members lose nodes and get others, cordons are lifted, workloads are scaled, and leaders end. The faults are those of the profile ``calm``.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 from random import Random
-from typing import Final
+from typing import Any, Final
 
 from tools.simulation import generate
 from tools.simulation.plan import Plan, Step
@@ -23,27 +23,31 @@ _WRONG_LISTS: Final = frozenset(("empty_list", "partial_list"))
 def plan_for(seed: str, profile: str) -> Plan:
     """Return the plan of a seed."""
     base, draw = generate.plan_for(f"{seed}:{profile}", "calm"), Random(f"{seed}:{profile}:members")
-    members = {
+    members: dict[str, dict[str, Any]] = {
         f"m{number}": {
-            "nodes": [draw.choice((2, 4, 8)) for _ in range(draw.randint(1, 4))],
-            "closed": draw.choice((0, 20, 60)),
+            "nodes": [draw.choice((2, 4, 8)) for _ in range(draw.randint(1, 3))],
+            "closed": draw.choice((20, 60)),
         }
         for number in range(draw.randint(2, 4))
     }
-    steps = []
-    for number in range(draw.randint(2, 6)):
-        name = f"b{number}"
-        arguments = {
-            "name": name,
-            "replicas": draw.randint(1, 12),
-            "strategy": draw.choice(("dynamic", "aggregated")),
-            "cpu": str(draw.choice((1, 2, 4))),
-        }
+    steps, wanted = (
+        list[Step](),
+        draw.choice((0.7, 1.3)) * sum(sum(each["nodes"]) for each in members.values()),
+    )
+    while wanted > 0:
+        name, replicas, cpu = f"b{len(steps)}", draw.randint(1, 8), draw.choice((1, 2, 4))
+        strategy = draw.choice(("dynamic", "aggregated"))
+        arguments = {"name": name, "replicas": replicas, "strategy": strategy, "cpu": str(cpu)}
         steps.append(Step(at=1.0, action="create_binding", arguments=arguments))
-        if draw.random() < 0.3:
-            arguments = {"name": name, "replicas": draw.randint(0, 12)}
+        wanted -= replicas * cpu
+    for name in [step.arguments["name"] for step in steps]:
+        if draw.random() < 0.2:
+            arguments = {"name": name, "replicas": draw.randint(0, 8)}
             steps.append(Step(at=draw.uniform(60.0, _END), action="scale", arguments=arguments))
-    for _ in range(draw.randint(0, 2)):
+    if draw.random() < 0.5:
+        arguments = {"name": draw.choice(list(members))}
+        steps.append(Step(at=draw.uniform(60.0, _END), action="lift_cordon", arguments=arguments))
+    for _ in range(draw.randint(0, 1)):
         arguments = {
             "name": draw.choice(list(members)),
             "nodes": [draw.choice((2, 4, 8)) for _ in range(draw.randint(1, 5))],

@@ -25,6 +25,7 @@ class Member:
     Attributes:
         nodes: The cpu of each node that takes Pods.
         closed: The cpu of nodes that take none, and that the summary counts.
+        cordoned: How many of the nodes were cordoned; they are counted as ready before and after.
         pulls: Whether images are being pulled, so that no Pod becomes ready.
         nonsense: What is reported of each Deployment instead of its Pods.
     """
@@ -34,6 +35,7 @@ class Member:
     pods: list[Pod] = field(default_factory=list)
     pulls: bool = False
     nonsense: Any = None
+    cordoned: int = 0
 
     def follow(self, shares: Mapping[str, tuple[int, int]]) -> None:
         """Have as many Pods of each binding as its share (replicas, cpu), and give nodes to those that fit."""
@@ -63,7 +65,7 @@ class Member:
             pods = [pod for pod in self.pods if (pod.node is not None) == placed]
             amounts.append({"cpu": sum(pod.cpu for pod in pods), "pods": len(pods)})
         builder = cluster(name).capacity(cpu=sum(self.nodes) + self.closed, memory="1000Gi")
-        builder.allocated(amounts[0]).allocating(amounts[1]).ready_nodes(len(self.nodes))
+        builder.allocated(amounts[0]).allocating(amounts[1]).ready_nodes(len(self.nodes) - self.cordoned)
         return builder.resource_version(str(version)).manifest()
 
     def report(self, name: str) -> Any:

@@ -5,7 +5,7 @@ A write is a move by itself if nothing else requires it: the binding had as many
 - ``keeps what runs``: a move by itself leaves each cluster as many replicas as are reported as ready there.
 - ``no to and fro``: a process moves a binding at most once per cool-down. Trials become rare: in the second half of the
   time after the last change there are few.
-- ``started``: at rest, no replica waits for long while a node of another member has room for it.
+- ``started``: at rest, no replica waits for long while a node of another member has capacity for it.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ MOST_MOVES: Final = 5
 """Of a binding in the second half."""
 _LATE: Final = 2.0
 """A write may be answered so much later than another one, in seconds."""
-LONGEST_WAIT: Final = 240.0
-"""How long a replica may wait at rest although a node of another member has room."""
+LONGEST_WAIT: Final = 600.0
+"""How long a replica may wait at rest although a node of another member has capacity."""
 
 
 class StartedLaw:
@@ -52,7 +52,7 @@ class StartedLaw:
         self._reported: dict[str, Any] = {}
         self._moves: dict[Key, list[tuple[float, str]]] = {}
         self._changed = 0.0
-        self._had_room: dict[Key, float] = {}
+        self._could_run_since: dict[Key, float] = {}
         works.status_of = lambda cluster, key, _: members[cluster].report(key[1])
         simulation.at(0.0, self._report)
 
@@ -83,9 +83,9 @@ class StartedLaw:
         for key, moves in self._moves.items():
             if (late := sum(at >= half for at, _ in moves)) > MOST_MOVES:
                 yield "no to and fro", f"{key}: has moved {late} times after {half:.0f} s"
-        for key, since in self._had_room.items():
+        for key, since in self._could_run_since.items():
             if (seconds := self._simulation.now - since) > LONGEST_WAIT:
-                yield "started", f"{key}: has waited for {seconds:.0f} s while a node had room"
+                yield "started", f"{key}: has waited for {seconds:.0f} s while a node had capacity"
 
     def _report(self) -> None:
         stored = {key: orjson.loads(raw) for key, raw in self._model.state("ResourceBinding").items()}
@@ -101,14 +101,14 @@ class StartedLaw:
                 self._model.put(found)
         for key, found in stored.items():
             self._works.report("ResourceBinding", key)
-            if not self._has_room(key[1], found):
-                self._had_room[key] = math.inf
-            elif self._had_room.get(key, math.inf) == math.inf:
-                self._had_room[key] = self._simulation.now
+            if not self._could_run(key[1], found):
+                self._could_run_since[key] = math.inf
+            elif self._could_run_since.get(key, math.inf) == math.inf:
+                self._could_run_since[key] = self._simulation.now
         self._simulation.after(REPORT_SECONDS, self._report)
 
-    def _has_room(self, name: str, found: Any) -> bool:
-        """Return whether a replica of a binding does not run, and another member has room by its nodes and its summary."""
+    def _could_run(self, name: str, found: Any) -> bool:
+        """Return whether a replica of a binding does not run, and a node and the summary of a member have capacity."""
         running = sum(member.running(name) for member in self.members.values())
         missing = found["spec"]["replicas"] - sum(targets_of(found).values())
         if missing > sum(max(0, member.available // _cpu(found)) for member in self.members.values()):

@@ -41,6 +41,7 @@ _AIMS = 7
     [
         *product("123", generate.PROFILES),
         *product(map(str, range(_AIMS)), ["aimed"]),
+        *product("18", ["started"]),
         *((seed, profile) for profile, seeds in _ONCE_FAILED.items() for seed in seeds.split()),
     ],
 )
