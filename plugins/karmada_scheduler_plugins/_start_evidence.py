@@ -99,6 +99,15 @@ class StartEvidence:
                 known[index], is_trial = each._replace(at=now, pause=longer), True
         return is_trial
 
+    def ages(self, shape: ReplicaRequirements, now: float) -> dict[str, float]:
+        """Return how many seconds ago such replicas or smaller ones waited for a node on clusters, the latest first."""
+        found = {
+            name: min(now - each.at for each in known if is_at_least(shape, each.shape))
+            for name, known in self.known.items()
+            if any(is_at_least(shape, each.shape) for each in known)
+        }
+        return dict(sorted(found.items(), key=lambda each: each[1]))
+
     def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
         """Return how many replicas more of a request the clusters may take that do not start it, by name."""
         limits: dict[str, int] = {}

@@ -20,6 +20,7 @@ from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
+_MOST_NAMES: Final = 5
 MOST_AT_ONCE: Final = 200
 """Bindings that one call looks at; those of which nothing was reported for the longest time come first."""
 
@@ -186,7 +187,7 @@ class StartedCapacity:
         now, number, problem = self._handle.now(), sum(before.values()) - sum(kept.values()), ""
         limits = self._evidence.limits(shape_of(context.binding.spec), self._handle.snapshot(), now)
         if context.error is not None:
-            problem = str(context.error)
+            problem = str(context.error).removesuffix(".")
         elif any(after.get(name, 0) < stays for name, stays in kept.items()):
             problem = "replicas that run would move"
         elif any(number - kept.get(name, 0) > limits.get(name, MAX_INT32) for name, number in after.items()):
@@ -194,12 +195,16 @@ class StartedCapacity:
         elif all(after.get(name, 0) >= share for name, share in before.items()):
             problem = "replicas would stay where they wait"
         if problem:
-            last = self._moves.get(key, _Move())
-            is_last = number <= 1
-            self._moves[key] = (
-                _Move(now, self._args.cool_down_seconds) if is_last else last._replace(limit=number // 2)
+            last, pause = self._moves.get(key, _Move()), self._args.cool_down_seconds
+            self._moves[key] = _Move(now, pause) if number <= 1 else last._replace(limit=number // 2)
+            ages = self._evidence.ages(shape_of(context.binding.spec), now)
+            waits = [f"{name} {seconds:.0f} s ago" for name, seconds in ages.items()]
+            text = (
+                f"{problem}; such replicas waited for a node on {', '.join(waits[:_MOST_NAMES])}"
+                if waits
+                else problem
             )
-            return fw.Result.unschedulable(problem)
+            return fw.Result.unschedulable(text, retry_after=pause if number <= 1 else 0.0)
         self._moves[key] = self._moves.get(key, _Move())._replace(targets=tuple(context.targets or ()))
         return fw.SUCCESS
 

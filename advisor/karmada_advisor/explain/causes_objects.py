@@ -185,13 +185,11 @@ def _proposed(situation: Situation, plugin: str, evidence: dict[str, Any]) -> Ca
     """Return that a plugin proposes to return, with what it waits for if the running scheduler was asked."""
     view = situation.inputs.process
     text = f"the term {evidence['term']} works again, and {plugin} proposes to return there"
-    found = view.proposal if view is not None else None
-    if found is None:
+    if view is None or view.proposal is None:
         return Cause("TermBehind", Stage.POLICY, evidence, f"{text}; its Events say what it waits for")
-    due_in = found.get("dueInSeconds")
-    evidence |= {"waitsFor": str(found.get("reason") or ""), "dueInSeconds": due_in}
-    left = "" if due_in is None else f", in {due_in:.0f} s if nothing changes"
-    return Cause("TermBehind", Stage.POLICY, evidence, f"{text}: {evidence['waitsFor']}{left}")
+    found = view.proposal
+    evidence |= {"waitsFor": str(found.get("reason") or ""), "dueInSeconds": found.get("dueInSeconds")}
+    return Cause("TermBehind", Stage.POLICY, evidence, f"{text}: {view.waits_for}")
 
 
 def _no_eviction(situation: Situation) -> Iterator[Cause]:

@@ -78,6 +78,9 @@ def notes_of(situation: Situation) -> Iterator[str]:
     """Yield what is worth knowing about a good result."""
     if preserves(situation.inputs.binding_manifest or {}):
         yield f"copies on clusters that it leaves, and all if it is deleted, go on running, unmanaged ({PRESERVED})"
+    view = situation.inputs.process
+    if view is not None and view.proposal is not None and situation.stored.name is StateName.NOT_RUNNING:
+        yield f"{view.proposal.get('plugin')} proposes another placement, which is not written: {view.waits_for}"
     if not situation.placement or situation.now.decision.error is not None:
         return
     spec, targets = situation.inputs.binding.spec, situation.now.decision.targets or ()

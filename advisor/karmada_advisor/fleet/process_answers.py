@@ -55,6 +55,15 @@ class ProcessView(Struct, frozen=True):
     process: str = ""
     problem: str = ""
 
+    @property
+    def waits_for(self) -> str:
+        """Why the last proposal was refused, and until when; "" without one."""
+        if self.proposal is None:
+            return ""
+        due_in = self.proposal.get("dueInSeconds")
+        left = "" if due_in is None else f", in {due_in:.0f} s if nothing changes"
+        return f"{self.proposal.get('reason') or ''}{left}"
+
 
 class ProcessState(Struct, frozen=True):
     """The state of a running scheduler that the API server does not know.

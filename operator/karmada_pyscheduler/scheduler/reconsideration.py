@@ -42,7 +42,8 @@ class ProposalRefusal(NamedTuple):
     Attributes:
         plugin: The plugin that proposed it.
         reason: The reason.
-        due: When the plugin accepts it at the earliest, in seconds of the clock; None if that is not known.
+        due: When the plugin accepts it at the earliest, in seconds of the clock; None if that is not known. Until then it
+            may have no proposal.
     """
 
     plugin: str
@@ -203,7 +204,7 @@ class Reconsiderations(Struct, kw_only=True):
                 known.difference_update([key for key in known if self.bindings.get(key) is None])
             for key in [key for key in self._candidates if self.bindings.get(key) is None]:
                 del self._candidates[key]
-            for key in [key for key in self._refusals if key not in self._candidates]:
+            for key in [key for key in self._refusals if self.bindings.get(key) is None]:
                 del self._refusals[key]
         if changed:
             keys = [key for key in self._candidates if key not in self._due]
@@ -259,7 +260,9 @@ class Reconsiderations(Struct, kw_only=True):
         if proposed is None:
             self._candidates.pop(binding.key, None)
             self._waiting.discard(binding.key)
-            self._refusals.pop(binding.key, None)
+            found = self._refusals.get(binding.key)
+            if found is not None and (found.due is None or found.due <= self.clock()):
+                del self._refusals[binding.key]
         else:
             self._candidates[binding.key] = None
         return proposed

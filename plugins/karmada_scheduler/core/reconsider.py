@@ -70,12 +70,10 @@ def reconsidered(binding: Binding, decision: Decision, framework: Framework, pro
         result = framework.reconsider.run(plugin, context)
     except PluginError as error:
         return _nothing(binding, proposed, ReconsiderResult.FAILED, str(error))
-    if decision.error is not None:
-        return _nothing(binding, proposed, _kind(decision.error), str(decision.error))
-    if not result.is_success:
-        return _nothing(
-            binding, proposed, ReconsiderResult.DECLINED, result.message, retry_after=result.retry_after
-        )
+    if decision.error is not None or not result.is_success:
+        kind = ReconsiderResult.DECLINED if decision.error is None else _kind(decision.error)
+        reason = result.message or str(decision.error)
+        return _nothing(binding, proposed, kind, reason, retry_after=result.retry_after)
     accepted = Reconsidered(plugin.name, proposal, ReconsiderResult.ACCEPTED)
     return replace(decision, failed_terms=(), reconsidered=accepted)
 

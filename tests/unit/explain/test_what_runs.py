@@ -10,6 +10,7 @@ from karmada_advisor.explain.causes import causes_of_binding
 from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import ReplicaCounts, StateName
 from karmada_advisor.state.reading import Facts
@@ -161,6 +162,20 @@ def test_a_healthy_workload_of_which_less_is_ready_than_assigned_is_not_running(
         f"applied, {running_now} of 4 ready on m1",
     )
     assert found.state.replicas == ReplicaCounts(4, 4, running_now)
+
+
+def test_what_a_plugin_knows_of_replicas_that_have_not_started_is_noted() -> None:
+    reason = "Clusters available replicas 0 are not enough; such replicas waited for a node on m1 5 s ago"
+    proposal = {"plugin": "StartedCapacity", "reason": reason, "dueInSeconds": 97.2}
+    texts = [
+        note
+        for ready in (3, 4)
+        for note in explained(started(ready), process=ProcessView(proposal=proposal)).notes
+        if "proposes" in note
+    ]
+
+    placement = "StartedCapacity proposes another placement, which is not written"
+    assert texts == [f"{placement}: {reason}, in 97 s if nothing changes"]
 
 
 def test_a_workload_whose_replicas_are_all_ready_runs() -> None:

@@ -340,6 +340,20 @@ async def test_one_call_looks_at_so_many_bindings_of_those_that_wait(monkeypatch
     assert len(looked_at) == MOST_AT_ONCE
 
 
+async def test_what_is_known_is_told_with_its_age_until_the_next_move_may_be_made() -> None:
+    fleet = await waiting_on_m1()
+    await fleet.pass_(60)
+    refusal = fleet.reconsiderations.refusal(BindingKey("ResourceBinding", "demo", "large"))
+    assert refusal is not None
+    plugin_name, reason, due_in = refusal
+    assert (plugin_name, due_in) == ("StartedCapacity", COOL_DOWN - 60)
+    assert "Clusters available replicas 0 are not enough" in reason
+    assert reason.endswith("; such replicas waited for a node on m1 0 s ago")
+    await fleet.pass_(COOL_DOWN)
+    fleet.server.change("large", clusters=[])
+    assert fleet.reconsiderations.refusal(BindingKey("ResourceBinding", "demo", "large")) is None
+
+
 # --- the end of evidence ---
 
 
