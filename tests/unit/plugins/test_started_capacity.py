@@ -340,7 +340,7 @@ async def test_one_call_looks_at_so_many_bindings_of_those_that_wait(monkeypatch
     assert len(looked_at) == MOST_AT_ONCE
 
 
-async def test_what_is_known_is_told_with_its_age_until_the_next_move_may_be_made() -> None:
+async def test_what_is_known_is_reported_with_its_age_until_the_next_move_may_be_made() -> None:
     fleet = await waiting_on_m1()
     await fleet.pass_(60)
     refusal = fleet.reconsiderations.refusal(BindingKey("ResourceBinding", "demo", "large"))
