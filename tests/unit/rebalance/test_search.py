@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from random import Random
 
 import pytest
 
@@ -36,6 +37,30 @@ def test_the_largest_gain_per_moved_replica_comes_first_and_nothing_exceeds_max_
     assert 0 < found.stops == sum(each.stops for each in moves) <= 15
     assert {*left(found).values()} == {"MaxMoves"}
     assert len(moves) + len(left(found)) == 6
+
+
+def test_clusters_of_different_sizes_are_not_made_less_even() -> None:
+    clusters = [member("small", used=48), member("large", used=600, cpu=1000)]
+    found = proposal_of(clusters, [workload("web", small=10)], min_kept=0)
+
+    assert (found.batches, left(found)) == ((), {"web": "NoGain"})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_no_proposal_makes_a_fleet_less_even(seed: int) -> None:
+    random = Random(seed)
+    cpus = [random.choice((20, 100, 1000)) for _ in range(random.randint(2, 5))]
+    clusters = [
+        member(f"m{n}", cpu=cpu, used=int(cpu * random.uniform(0.2, 0.9))) for n, cpu in enumerate(cpus)
+    ]
+    bindings = [
+        workload(f"w{number}", **{f"m{random.randrange(len(cpus))}": random.randint(1, 10)})
+        for number in range(random.randint(1, 6))
+    ]
+
+    found = proposal_of(clusters, bindings, min_kept=0)
+
+    assert found.deviation_after <= found.deviation_before
 
 
 def test_a_balanced_fleet_has_nothing_to_rebalance() -> None:

@@ -155,12 +155,18 @@ class Usage:
         found = {name: self.share(name) for name in self._clusters}
         return {name: share for name, share in found.items() if share is not None}
 
+    @cached_property
+    def total(self) -> float:
+        """The sum of the shares."""
+        return sum(self.shares.values())
+
     def move(
         self, spec: BindingSpec, before: Sequence[TargetCluster], after: Sequence[TargetCluster]
     ) -> None:
         """Let the replicas of a binding stop and start."""
         amounts = requests(spec)
-        self.__dict__.pop("shares", None)
+        for name in ("shares", "total"):
+            self.__dict__.pop(name, None)
         for name, replicas in differences(before, after).items():
             if name not in self._allocatable:
                 continue
@@ -250,14 +256,16 @@ def gain_of(
 
 
 def _spread(binding: Binding, changed: dict[str, int], usage: Usage) -> float:
-    """Return by how much the sum of the squares of the dominant shares becomes smaller."""
-    amounts, total = requests(binding.spec), 0.0
+    """Return by how much the sum of the squared distances of the dominant shares from their mean becomes smaller."""
+    amounts, squares, more_share, shares = requests(binding.spec), 0.0, 0.0, usage.shares
     for name, replicas in changed.items():
         more = {each: replicas * amount for each, amount in amounts.items()}
         before, after = usage.share(name), usage.share(name, more)
         if before is not None and after is not None:
-            total += before**2 - after**2
-    return total
+            squares += before**2 - after**2
+            more_share += after - before
+    mean_squares = usage.total**2 - (usage.total + more_share) ** 2
+    return squares - mean_squares / max(1, len(shares))
 
 
 def _is_aggregated(binding: Binding) -> bool:

@@ -13,7 +13,7 @@ class Goal(WordedEnum):
     """What a rebalance is for."""
 
     SPREAD = "spread", "even out the dominant shares"
-    """Lower the sum of the squares of the clusters' dominant shares."""
+    """Lower the standard deviation of the clusters' dominant shares."""
     CONSOLIDATE = "consolidate", "use fewer clusters per Aggregated binding"
     """Use fewer clusters per binding that is divided as Aggregated."""
     FILL = "fill", "use one cluster"
