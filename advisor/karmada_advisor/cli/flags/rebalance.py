@@ -30,7 +30,7 @@ def make_parser() -> argparse.ArgumentParser:
     add("--min-kept SHARE", text, _share, default=0.5)
     add("--goal GOAL", GOALS, default="spread")
     text = (
-        "what each replica that moves has to gain: the sum of the squares of shares for spread, clusters for "
+        "what each replica that moves has to gain: squared deviations of shares for spread, clusters for "
         "consolidate, replicas for fill (default 0)"
     )
     add("--min-gain X", text, _gain, default=0.0)
