@@ -6,6 +6,7 @@ docs/replicas-that-run.md explains it for operators.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
@@ -14,7 +15,7 @@ from karmada_scheduler import framework as fw
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
-from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
 from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
@@ -104,17 +105,18 @@ class StartedCapacity:
             for known in (self._waits, self._evidence.known, self._moves):
                 known.clear()
         elif isinstance(present, Cluster):
-            if new is None or not isinstance(old, Cluster) or _nodes(old) != _nodes(present):
+            before = old if isinstance(old, Cluster) and new is not None else None
+            if has_more := before is None or _has_more(before, present):
                 self._evidence.known.pop(present.name, None)
+            if has_more or self._evidence.has_freed(present):
                 self._freed = self._handle.now()
+            if before is None or _nodes(before) != _nodes(present):
                 for waits in self._waits.values():
                     if present.name in waits:
                         waits[present.name] = waits[present.name]._replace(since=self._handle.now())
-            elif self._evidence.has_freed(present):
-                self._freed = self._handle.now()
         else:
-            before = old if isinstance(old, Binding) and old.uid == present.uid else None
-            self._follow(present, before, exists=new is not None)
+            earlier = old if isinstance(old, Binding) and old.uid == present.uid else None
+            self._follow(present, earlier, exists=new is not None)
 
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let clusters take no more replicas of a shape that does not start there."""
@@ -241,6 +243,13 @@ class StartedCapacity:
             return False
 
 
-def _nodes(cluster: Cluster) -> object:
+def _nodes(cluster: Cluster) -> tuple[int | None, Mapping[str, Quantity]]:
     summary = cluster.resource_summary
-    return cluster.ready_nodes, summary and summary.allocatable
+    return cluster.ready_nodes, {} if summary is None else summary.allocatable
+
+
+def _has_more(old: Cluster, new: Cluster) -> bool:
+    """Return whether a cluster has more ready nodes or allocatable resources than before."""
+    (nodes, amounts), (nodes_now, amounts_now) = _nodes(old), _nodes(new)
+    gains = [(amount - amounts.get(name, ZERO)).unscaled for name, amount in amounts_now.items()]
+    return (nodes_now or 0) > (nodes or 0) or any(gain > 0 for gain in gains)

@@ -48,7 +48,7 @@ def _equal_pauses() -> Patches:
 def _evidence_stays() -> Patches:
     yield StartEvidence, "started", lambda *_: False
     yield _start_evidence._Evidence, "pauses", lambda *_: 0.0
-    yield started_capacity, "_nodes", lambda _: None
+    yield started_capacity, "_has_more", lambda *_: False
 
 
 @_bug("any move is better", "no to and fro", "keeps what runs", found_by=("4", "started"))

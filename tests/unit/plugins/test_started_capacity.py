@@ -397,6 +397,17 @@ async def test_evidence_ends_and_the_wait_begins_again_when_the_nodes_change(cha
     assert len(fleet.plugin._evidence.known) == 1
 
 
+async def test_evidence_stays_when_nodes_are_lost() -> None:
+    fleet = await waiting_on_m1()
+    fleet.members["m1"].nodes, fleet.members["m1"].closed = [4], 80
+    fleet.members["m2"].nodes, fleet.members["m2"].closed = [20], 0
+    await fleet.pass_(5)
+    assert len(fleet.plugin._evidence.known) == 1
+    fleet.deploy("second", replicas=1, cpu=8, scheduling=AGGREGATED)
+    await fleet.run()
+    assert fleet.shares("second") == {"m2": 1}
+
+
 async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the_pause() -> None:
     fleet = overstated()
     fleet.deploy(replicas=12, scheduling=AGGREGATED)
