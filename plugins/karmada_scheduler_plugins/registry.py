@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Final
 
 from karmada_scheduler.config.features import FeatureGates
@@ -24,6 +25,7 @@ from karmada_scheduler_plugins.fresh_first import FreshFirst
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
 from karmada_scheduler_plugins.started_capacity import StartedCapacity
+from karmada_scheduler_plugins.strict_priority import StrictPriority
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 
@@ -50,6 +52,7 @@ OPT_IN: Final[dict[str, Factory]] = {
     "FreshFirst": FreshFirst,
     "PlacementGuard": PlacementGuard,
     "StartedCapacity": StartedCapacity,
+    "StrictPriority": StrictPriority,
 }
 """Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
 
@@ -80,7 +83,9 @@ def in_tree(gates: FeatureGates) -> Registry:
             registry.add(Registration(name, factory, ORIGIN))
     for name, factory in MANDATORY.items():
         registry.add(Registration(name, factory, ORIGIN, mandatory=True))
-    for name, factory in OPT_IN.items():
+    is_deducted = gates.enabled("SchedulingOvercommitProtection")
+    for name, found in OPT_IN.items():
+        factory = partial(StrictPriority, deducts=False) if found is StrictPriority and is_deducted else found
         registry.add(Registration(name, factory, ORIGIN, opt_in=True))
     return registry
 

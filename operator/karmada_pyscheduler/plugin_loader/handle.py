@@ -12,7 +12,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings, WaitingBindingView
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 __timeout_shield__ = True
 
@@ -31,6 +31,7 @@ class HandleBackend(Struct, kw_only=True):
         waiting: The bindings that wait at Permit.
         now: Returns the seconds since 1970.
         stored_workload: Returns the workload of a binding for the plugins of a profile, by its scheduler name.
+        shared: What the plugins of all profiles have in common.
     """
 
     bindings: BindingCache
@@ -41,6 +42,7 @@ class HandleBackend(Struct, kw_only=True):
     activate: Callable[[BindingKey], None] = lambda _key: None
     enqueue: Callable[[BindingKey], None] = lambda _key: None
     record: Record = lambda *_: None
+    shared: dict[str, object] = field(default_factory=dict)
 
     def lead(
         self,
@@ -68,6 +70,7 @@ class HandleBackend(Struct, kw_only=True):
             lambda key: self.activate(key),  # noqa: PLW0108 (lead sets it later)
             lambda *event: self.record(*event),  # noqa: PLW0108 (lead sets it later)
             lambda key: self.enqueue(key),  # noqa: PLW0108 (lead sets it later)
+            self.shared,
         )
 
 

@@ -14,6 +14,7 @@ from karmada_scheduler.core.schedule_terms import UNFINISHED
 from karmada_scheduler.framework.cycle import ReplicaEstimate
 from karmada_scheduler.framework.diagnosis import NotEnoughCapacityError, SchedulingError
 from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.result import Code
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.validation import replica_estimate
 from karmada_scheduler.framework.scheduling_points import AssignContext, EstimateContext, SelectContext
@@ -45,6 +46,9 @@ async def after_shortages(decision: Decision, inputs: DecisionInputs) -> Decisio
         delay = result.retry_after or (_SOON if result.is_success else 0.0)
         if delay and isinstance(decision.error, NotEnoughCapacityError):
             decision.error.retry_after = delay
+        if result.code is Code.PENDING and decision.error is not None:
+            decision.error.args = (f"{str(decision.error).removesuffix('.')}. {result.message}",)
+            return decision
         if result.is_success:
             last = replace(decision.attempts[-1], may_work_next_time=True)
             return replace(decision, attempts=(*decision.attempts[:-1], last))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, MutableMapping, Sequence
 from typing import Protocol
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
@@ -50,6 +50,10 @@ class Handle(Protocol):
     @property
     def profile(self) -> str:
         """The scheduler name of the plugin's profile."""
+
+    @property
+    def shared(self) -> MutableMapping[str, object]:
+        """What the plugins of all profiles have in common, by the name of the plugin: for counts of the whole process."""
 
     def now(self) -> float:
         """Return the time in seconds since 1970. Tests can set it."""
@@ -128,6 +132,7 @@ class PluginHandle(Struct, frozen=True):
     activate: Callable[[BindingKey], None] = _do_nothing
     record: Callable[[Binding, bool, str, str], None] = _do_nothing
     enqueue: Callable[[BindingKey], None] = _do_nothing
+    shared: MutableMapping[str, object] = field(default_factory=dict[str, object])
 
     def bindings(self) -> Iterable[Binding]:
         """Return the given bindings."""

@@ -35,6 +35,7 @@ class FakeHandle:
         activated: The keys that plugins activated, in order.
         enqueued: The keys that plugins enqueued, in order.
         events: The Events that plugins recorded, in order.
+        shared: What the plugins of all profiles have in common.
     """
 
     def __init__(self, *bindings: BindingBuilder, profile: str = DEFAULT_SCHEDULER_NAME) -> None:
@@ -44,6 +45,7 @@ class FakeHandle:
         self.activated: list[BindingKey] = []
         self.enqueued: list[BindingKey] = []
         self.events: list[Recorded] = []
+        self.shared: dict[str, object] = {}
         self.profile: Final = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
         self._workloads = {builder.build().key: builder.workload_answer.workload for builder in bindings}

@@ -1,0 +1,265 @@
+"""StrictPriority: free room is held for the bindings that wait for it, in the order of their priorities. Off by default.
+
+docs/priority.md explains it for operators.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Final
+
+from karmada_scheduler import framework as fw
+from karmada_scheduler.api.binding import HEALTHY, Binding
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
+from karmada_scheduler.core.cluster_groups import last_constraint, preferred_first
+from karmada_scheduler.core.lost_updates import reported_by_cluster
+from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
+from karmada_scheduler_plugins._room import Ledger, Limits, Request, Waiting, fit_empty, rank_of, request_of
+
+WAITS_FOR_ROOM: Final = "WaitsForRoom"
+HOLD_ENDED: Final = "HoldEnded"
+NET_SECONDS: Final = 300.0
+"""After this time a binding that waits is tried again without being woken."""
+FIRST: Final = 20
+"""So many of the ranking are tried again every ``retrySeconds`` if they fit by what clusters report, and did not fit."""
+_SHOWN: Final = 3
+
+
+@dataclass(frozen=True)
+class StrictPriorityArgs:
+    """The args of StrictPriority.
+
+    Attributes:
+        hold_from: Priorities from here on hold all that they need.
+        hold_seconds: After this time a hold rests for as long; 0 for no end, at most 604,800.
+        max_held_percent: What lower priorities hold together of the fleet's resources, besides the first of them; 0 to 100.
+        best_effort_namespaces: Their bindings hold nothing.
+        retry_seconds: The pause between attempts of who fits by what clusters report, and did not fit; 1 to 3,600.
+    """
+
+    hold_from: int = 1
+    hold_seconds: int = 3600
+    max_held_percent: int = 5
+    best_effort_namespaces: tuple[str, ...] = ()
+    retry_seconds: int = 15
+
+
+class StrictPriority:
+    """Hold free room for the bindings that wait for it, in the order of their priorities, and wake the first that fits."""
+
+    name = "StrictPriority"
+    post_filter_for = frozenset({"capacity", "filter"})
+
+    def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool = True) -> None:
+        """Take the args of the profile, which must be the same in all."""
+        self._args, self._handle = args, handle
+        known = handle.shared.setdefault(self.name, _Process(args, handle, deducts=deducts))
+        assert isinstance(known, _Process)
+        if known.args != args:
+            raise ValueError(
+                f"its args must be those of the profile {known.profile}: all profiles wait for the same room"
+            )
+        self._ledger = known.ledger
+
+    def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
+        """Follow what clusters report, and the bindings that wait."""
+        present = new or old
+        if present is None:
+            self._ledger.clear()
+        elif isinstance(present, Cluster):
+            self._ledger.follow(present.name, new if isinstance(new, Cluster) else None)
+        else:
+            self._follow(present, exists=new is not None)
+
+    def _follow(self, binding: Binding, *, exists: bool) -> None:
+        waiting = self._ledger.waiting.get(binding.key)
+        if not exists or binding.deleting:
+            self._ledger.forget(binding.key)
+        elif waiting is not None and (waiting.binding.uid, waiting.binding.generation) != (
+            binding.uid,
+            binding.generation,
+        ):
+            self._ledger.remove(binding.key)
+        elif binding.status.aggregated_status:
+            shares = dict(binding.spec.clusters)
+            totals = reported_by_cluster(binding.status)
+            healthy = [
+                each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY
+            ]
+            has_all = [name for name, (total, _) in totals.items() if total >= shares.get(name, 0)]
+            self._ledger.reported(binding.key, (*healthy, *has_all))
+
+    def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
+        """Let a binding see only what is not held for those of better rank."""
+        self._ledger.tick()
+        if self._ledger.is_idle:
+            return _NOTHING
+        binding, snapshot = context.cycle.binding, context.cycle.snapshot
+        rank = rank_of(binding)
+        less = self._ledger.less_for(rank, request_of(binding, sets=_counts_sets(binding, context.needed)))
+        first = self._ledger.first_before(rank)
+        return fw.ReplicaEstimate(
+            less={name: count for name, count in less.items() if snapshot.get(name) is not None},
+            reason=f"held for {first.binding.key}" if first is not None else "decided, and not reported yet",
+        )
+
+    def post_filter(self, context: fw.PostFilterContext, /) -> fw.Result:
+        """Hold what is free for a binding that does not fit."""
+        binding, ledger, now = context.cycle.binding, self._ledger, self._handle.now()
+        before = ledger.waiting.get(binding.key)
+        waiting = None if context.shortage is None else self._waiting(context, context.shortage, before, now)
+        if waiting is None or context.shortage is None:
+            if before is not None and before.term == context.cycle.affinity_name:
+                ledger.remove(binding.key)
+            return fw.Result.unschedulable("its clusters could not take it if they were empty")
+        ledger.add(waiting, [each.name for each in context.shortage.candidates if each.allocatable > 0])
+        if waiting.total >= waiting.missing:
+            waiting.not_before = now + self._args.retry_seconds
+        if before is None:
+            text = self._text(waiting)
+            self._handle.record_event(binding, warning=False, reason=WAITS_FOR_ROOM, text=text)
+        return self._answer(waiting)
+
+    def reserve(self, context: fw.BindContext, /) -> fw.Result:
+        """Let the binding wait no more, and deduct what it takes until clusters report it."""
+        binding, before = context.binding, dict(context.binding.spec.clusters)
+        sets = len(binding.spec.components) > 1
+        added = {
+            name: int(name not in before) if sets else n - before.get(name, 0) for name, n in context.targets
+        }
+        self._ledger.decide(binding, added, request_of(binding, sets=sets))
+        return fw.SUCCESS
+
+    def unreserve(self, context: fw.BindContext, /) -> None:
+        """Let the binding wait again, unless the decision may be stored."""
+        if not context.may_be_stored:
+            self._ledger.undo(context.binding.key)
+
+    async def run(self) -> None:
+        """End holds in time, also while nothing is decided."""
+        while True:
+            await asyncio.sleep(1.0)
+            self._ledger.tick()
+
+    def _waiting(
+        self, context: fw.PostFilterContext, shortage: fw.Shortage, before: Waiting | None, now: float
+    ) -> Waiting | None:
+        """Return how the binding waits; None if its clusters could not take it if they were empty."""
+        cycle = context.cycle
+        binding, candidates, needed = cycle.binding, shortage.candidates, shortage.needed
+        request = request_of(binding, sets=_counts_sets(binding, needed))
+        spread = () if ignores_spread(cycle.placement) else cycle.placement.spread_constraints
+        at_most = 0
+        if spread and last_constraint(cycle.placement, SPREAD_BY_REGION) is not None:
+            candidates = self._in_regions(cycle, candidates, needed, request)
+        elif spread and (constraint := last_constraint(cycle.placement, SPREAD_BY_CLUSTER)) is not None:
+            at_most = constraint.max_groups
+        chosen, assigned = candidates, dict(binding.spec.clusters)
+        if at_most:
+            empty = {each.name: max(each.available, fit_empty(each.cluster, request)) for each in candidates}
+            kept = before.chosen or () if before is not None else ()
+            pool = [each for each in candidates if at_most > 1 or empty[each.name] >= needed]
+            chosen = sorted(pool, key=lambda each: (each.name not in kept, -each.available))[:at_most]
+            if sum(empty[each.name] for each in chosen) < needed:
+                chosen = sorted(pool, key=lambda each: -empty[each.name])[:at_most]
+        total = 0
+        for each in chosen:
+            total += max(each.available, fit_empty(each.cluster, request))
+            if total >= needed:
+                break
+        else:
+            return None
+        missing = needed - sum(assigned.get(each.name, 0) for each in chosen)
+        rests_until = before.rests_until if before is not None else 0.0
+        return Waiting(
+            binding,
+            rank_of(binding),
+            request,
+            max(1, missing),
+            _same(frozenset(each.name for each in candidates)),
+            frozenset(each.name for each in chosen) if at_most else None,
+            since=before.since if before is not None else now,
+            term=cycle.affinity_name,
+            may_hold=binding.key.namespace not in self._args.best_effort_namespaces and now >= rests_until,
+            rests_until=rests_until,
+        )
+
+    def _in_regions(
+        self, cycle: fw.Cycle, candidates: Sequence[fw.Candidate], needed: int, request: Request
+    ) -> Sequence[fw.Candidate]:
+        """Return the candidates that would be selected by region if nothing were held."""
+        less = self._ledger.less_for(rank_of(cycle.binding), request)
+        opened = preferred_first(
+            each._replace(available=each.available + less.get(each.name, 0)) for each in candidates
+        )
+        try:
+            chosen = select_clusters(
+                cycle.placement, opened, replicas=cycle.binding.spec.replicas, needed=needed
+            )
+        except fw.SchedulingError:
+            return ()
+        names = {each.name for each in chosen}
+        return [each for each in candidates if each.name in names]
+
+    def _answer(self, waiting: Waiting) -> fw.Result:
+        """Return the text for the condition, and when the binding is tried again if nothing wakes it."""
+        is_first = self._ledger.place_of(waiting) <= FIRST
+        soon = is_first and waiting.total >= waiting.missing
+        delay = float(self._args.retry_seconds) if soon else NET_SECONDS
+        return fw.Result(fw.Code.PENDING, (self._text(waiting),), retry_after=delay)
+
+    def _text(self, waiting: Waiting) -> str:
+        ranked, place = self._ledger.ranked, self._ledger.place_of(waiting)
+        text = f"Waits for room: {_ordinal(place)} of {len(ranked)} by priority"
+        room = waiting.room if waiting.holds else {}
+        held = sorted((name for name in room if waiting.counts(name)), key=lambda name: (-room[name], name))
+        if held:
+            more = f" and {len(held) - _SHOWN} more clusters" if len(held) > _SHOWN else ""
+            count, since = min(waiting.total, waiting.missing), datetime.fromtimestamp(waiting.since, UTC)
+            text += f"; {count} of {waiting.missing} replicas are held on {', '.join(held[:_SHOWN])}{more} since {since:%H:%M} UTC"
+        else:
+            text += "; no room is held for it"
+        return text if place == 1 else f"{text}; first is {ranked[0].binding.key}"
+
+
+class _Process:
+    """What the plugins of all profiles share."""
+
+    def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool) -> None:
+        self.args, self.profile, self._handle = args, handle.profile, handle
+        limits = Limits(args.hold_from, args.hold_seconds, args.max_held_percent)
+        self.ledger = Ledger(
+            limits,
+            clusters=handle.snapshot,
+            wake=handle.enqueue,
+            now=handle.now,
+            ended=self._ended,
+            deducts=deducts,
+        )
+
+    def _ended(self, waiting: Waiting) -> None:
+        text = f"no room is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
+        self._handle.record_event(waiting.binding, warning=True, reason=HOLD_ENDED, text=text)
+
+
+_NOTHING: Final = fw.ReplicaEstimate()
+
+
+def _counts_sets(binding: Binding, needed: int) -> bool:
+    return needed == 1 and bool(binding.spec.components)
+
+
+def _ordinal(number: int) -> str:
+    last = 0 if number // 10 % 10 == 1 else number % 10
+    return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
+
+
+@lru_cache(maxsize=256)
+def _same(names: frozenset[str]) -> frozenset[str]:
+    """Return one object for equal sets: many bindings have the same clusters."""
+    return names
