@@ -6,8 +6,8 @@ docs/priority.md explains it for operators.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -16,18 +16,36 @@ from karmada_scheduler import framework as fw
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.cluster_groups import last_constraint, preferred_first
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
-from karmada_scheduler_plugins._room import Ledger, Limits, Request, Waiting, fit_empty, rank_of, request_of
+from karmada_scheduler_plugins._better_first import BetterFirst
+from karmada_scheduler_plugins._room import Request, Waiting, fit_empty, rank_of, request_of
+from karmada_scheduler_plugins._room_ledger import Ledger, Limits
 
 WAITS_FOR_ROOM: Final = "WaitsForRoom"
+WAITS: Final = "Waits for room: "
+"""In the condition of every binding that waits for room."""
 HOLD_ENDED: Final = "HoldEnded"
 NET_SECONDS: Final = 300.0
 """After this time a binding that waits is tried again without being woken."""
 FIRST: Final = 20
 """So many of the ranking are tried again every ``retrySeconds`` if they fit by what clusters report, and did not fit."""
 _SHOWN: Final = 3
+
+
+def _within(low: int, high: int) -> dict[str, Callable[[object], int]]:
+    """Return the metadata of a field that takes whole numbers of a range."""
+
+    def read(value: object) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}, got {value!r:.100}")
+        return value
+
+    return {"read": read}
 
 
 @dataclass(frozen=True)
@@ -42,11 +60,11 @@ class StrictPriorityArgs:
         retry_seconds: The pause between attempts of who fits by what clusters report, and did not fit; 1 to 3,600.
     """
 
-    hold_from: int = 1
-    hold_seconds: int = 3600
-    max_held_percent: int = 5
+    hold_from: int = field(default=1, metadata=_within(-MAX_INT32, MAX_INT32))
+    hold_seconds: int = field(default=3600, metadata=_within(0, 604_800))
+    max_held_percent: int = field(default=5, metadata=_within(0, 100))
     best_effort_namespaces: tuple[str, ...] = ()
-    retry_seconds: int = 15
+    retry_seconds: int = field(default=15, metadata=_within(1, 3600))
 
 
 class StrictPriority:
@@ -64,41 +82,63 @@ class StrictPriority:
             raise ValueError(
                 f"its args must be those of the profile {known.profile}: all profiles wait for the same room"
             )
-        self._ledger = known.ledger
+        self._ledger, self._first = known.ledger, known.first
 
     def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
         """Follow what clusters report, and the bindings that wait."""
         present = new or old
         if present is None:
             self._ledger.clear()
+            self._first.clear()
         elif isinstance(present, Cluster):
             self._ledger.follow(present.name, new if isinstance(new, Cluster) else None)
+        elif new is None or present.deleting:
+            self._ledger.forget(present.key)
+            self._first.tried(present.key)
+            self._first.refused_no_more(present.key)
         else:
-            self._follow(present, exists=new is not None)
+            self._follow(present, is_new=old is None)
 
-    def _follow(self, binding: Binding, *, exists: bool) -> None:
-        waiting = self._ledger.waiting.get(binding.key)
-        if not exists or binding.deleting:
-            self._ledger.forget(binding.key)
-        elif waiting is not None and (waiting.binding.uid, waiting.binding.generation) != (
+    def _follow(self, binding: Binding, *, is_new: bool) -> None:
+        key, status = binding.key, binding.status
+        waiting, condition = self._ledger.waiting.get(key), status.condition(SCHEDULED_CONDITION) or {}
+        if waiting is not None and (waiting.binding.uid, waiting.binding.generation) != (
             binding.uid,
             binding.generation,
         ):
-            self._ledger.remove(binding.key)
-        elif binding.status.aggregated_status:
-            shares = dict(binding.spec.clusters)
-            totals = reported_by_cluster(binding.status)
-            healthy = [
-                each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY
-            ]
+            self._ledger.remove(key)
+        if binding.spec.priority >= self._args.hold_from and condition.get("reason") == QUOTA_EXCEEDED:
+            self._first.refused(binding, str(condition.get("message")))
+        else:
+            self._first.refused_no_more(key)
+        if not is_new:
+            self._first.tried(key)
+        elif WAITS in str(condition.get("message")) and condition.get("status") == "False":
+            self._first.waited(binding)
+        if status.aggregated_status and self._ledger.has_decided(key):
+            shares, totals = dict(binding.spec.clusters), reported_by_cluster(status)
+            healthy = [each.cluster_name for each in status.aggregated_status if each.health == HEALTHY]
             has_all = [name for name, (total, _) in totals.items() if total >= shares.get(name, 0)]
-            self._ledger.reported(binding.key, (*healthy, *has_all))
+            self._ledger.reported(key, (*healthy, *has_all))
+
+    def pre_enqueue(self, context: fw.PreEnqueueContext, /) -> fw.Result:
+        """Let those of better rank go first that a quota refuses, and those that waited before this scheduler started."""
+        first = self._first.before(context.binding)
+        if first is None:
+            return fw.SUCCESS
+        return fw.Result.unschedulable(
+            f"{first[0]} goes first: {first[1]}", retry_after=self._args.retry_seconds
+        )
+
+    @property
+    def estimates_nothing(self) -> bool:
+        """Whether nothing is held, so that decisions need not ask."""
+        return self._ledger.is_idle
 
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let a binding see only what is not held for those of better rank."""
         self._ledger.tick()
-        if self._ledger.is_idle:
-            return _NOTHING
+        self._ledger.confirm(context.cycle.binding)
         binding, snapshot = context.cycle.binding, context.cycle.snapshot
         rank = rank_of(binding)
         less = self._ledger.less_for(rank, request_of(binding, sets=_counts_sets(binding, context.needed)))
@@ -112,15 +152,17 @@ class StrictPriority:
         """Hold what is free for a binding that does not fit."""
         binding, ledger, now = context.cycle.binding, self._ledger, self._handle.now()
         before = ledger.waiting.get(binding.key)
+        self._first.tried(binding.key)
         waiting = None if context.shortage is None else self._waiting(context, context.shortage, before, now)
         if waiting is None or context.shortage is None:
             if before is not None and before.term == context.cycle.affinity_name:
                 ledger.remove(binding.key)
             return fw.Result.unschedulable("its clusters could not take it if they were empty")
         ledger.add(waiting, [each.name for each in context.shortage.candidates if each.allocatable > 0])
-        if waiting.total >= waiting.missing:
-            waiting.not_before = now + self._args.retry_seconds
-        if before is None:
+        if waiting.total < waiting.missing:  # else it fits by what clusters report, and does not
+            waiting.not_before = now
+        condition = binding.status.condition(SCHEDULED_CONDITION) or {}
+        if before is None and WAITS not in str(condition.get("message")):
             text = self._text(waiting)
             self._handle.record_event(binding, warning=False, reason=WAITS_FOR_ROOM, text=text)
         return self._answer(waiting)
@@ -137,8 +179,13 @@ class StrictPriority:
 
     def unreserve(self, context: fw.BindContext, /) -> None:
         """Let the binding wait again, unless the decision may be stored."""
+        key = context.binding.key
         if not context.may_be_stored:
-            self._ledger.undo(context.binding.key)
+            self._ledger.undo(key)
+            if (
+                stored := self._handle.binding(key)
+            ) is None or stored.generation != context.binding.generation:
+                self._ledger.remove(key)
 
     async def run(self) -> None:
         """End holds in time, also while nothing is decided."""
@@ -187,6 +234,7 @@ class StrictPriority:
             term=cycle.affinity_name,
             may_hold=binding.key.namespace not in self._args.best_effort_namespaces and now >= rests_until,
             rests_until=rests_until,
+            not_before=now + self._args.retry_seconds,
         )
 
     def _in_regions(
@@ -215,7 +263,7 @@ class StrictPriority:
 
     def _text(self, waiting: Waiting) -> str:
         ranked, place = self._ledger.ranked, self._ledger.place_of(waiting)
-        text = f"Waits for room: {_ordinal(place)} of {len(ranked)} by priority"
+        text = f"{WAITS}{_ordinal(place)} of {len(ranked)} by priority"
         room = waiting.room if waiting.holds else {}
         held = sorted((name for name in room if waiting.counts(name)), key=lambda name: (-room[name], name))
         if held:
@@ -241,13 +289,11 @@ class _Process:
             ended=self._ended,
             deducts=deducts,
         )
+        self.first = BetterFirst(wake=handle.enqueue, now=handle.now, seconds=args.hold_seconds)
 
     def _ended(self, waiting: Waiting) -> None:
         text = f"no room is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
         self._handle.record_event(waiting.binding, warning=True, reason=HOLD_ENDED, text=text)
-
-
-_NOTHING: Final = fw.ReplicaEstimate()
 
 
 def _counts_sets(binding: Binding, needed: int) -> bool:

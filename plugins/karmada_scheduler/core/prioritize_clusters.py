@@ -134,7 +134,7 @@ async def candidates_of(
         SchedulingError: The available replicas cannot be counted, a plugin failed, or the decision is over its budget.
     """
     order, names, framework = scored.order, scored.filtered, inputs.framework
-    changes = bool(framework.plugins.estimate_replicas) and counts(cycle.binding.spec)
+    changes = framework.may_estimate and counts(cycle.binding.spec)
     overrides: list[Candidate] = []
     if order is None:
         overrides = await _candidates(cycle, scored, inputs)
@@ -161,9 +161,11 @@ async def candidates_of(
 def estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
     """Return a candidate with what EstimateReplicas plugins change."""
     name, free = candidate.name, candidate.allocatable
-    less = sum(each.less.get(name, 0) for _, each in estimates)
-    at_least = max((each.at_least.get(name, 0) for _, each in estimates), default=0)
-    most = min((each.most.get(name, MAX_INT32) for _, each in estimates), default=MAX_INT32)
+    less, at_least, most = 0, 0, MAX_INT32
+    for _, each in estimates:
+        less += each.less.get(name, 0)
+        at_least = max(at_least, each.at_least.get(name, 0))
+        most = min(most, each.most.get(name, MAX_INT32))
     changed = min(max(free - less, at_least), most)
     return candidate._replace(available=candidate.available - free + changed, allocatable=changed)
 

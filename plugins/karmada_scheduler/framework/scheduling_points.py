@@ -283,6 +283,8 @@ class EstimateReplicasPlugin(Plugin, Protocol):
         Duplicated and static weights do not. Replicas that are on a cluster stay there. A binding that does not fit any
         more is reported as without the plugin. ``Result.error`` means that the numbers are not known: the attempt fails and
         the placement stays. Decisions that are not written yet are not in ``handle.bindings()``; count them in ``reserve``.
+
+        While the attribute ``estimates_nothing`` of all such plugins is True, none is called: a call costs 10 µs.
         """
 
 

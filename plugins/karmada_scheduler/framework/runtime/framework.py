@@ -199,6 +199,14 @@ class Framework:
                 raise unexpected_code(plugin, Point.PRE_SCORE, result)
         return self.scoring.run(cycle, clusters, skipped)
 
+    @property
+    def may_estimate(self) -> bool:
+        """Whether an EstimateReplicas plugin may change numbers: one whose ``estimates_nothing`` is true does not."""
+        for plugin in self.plugins.estimate_replicas:
+            if getattr(plugin, "estimates_nothing", False) is not True:
+                return True
+        return False
+
     def run_estimate_replicas(self, context: EstimateContext) -> list[tuple[str, ReplicaEstimate]]:
         """Return the estimates of all EstimateReplicas plugins, with their names.
 

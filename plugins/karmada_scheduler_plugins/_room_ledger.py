@@ -1,0 +1,353 @@
+"""The ledger of StrictPriority: who waits for room, and which free room is held for them.
+
+A hold is not a number that is written down once: what a waiting binding finds free on a cluster, after those of better rank, is
+held for it. So holds never exceed what is free, and grow when Pods end. The room of a cluster is shared again when the cluster
+reports, and when who waits for it changes; nothing walks over all bindings or clusters.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, insort
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from operator import attrgetter
+from typing import Final, NamedTuple
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.quantity import MAX_INT32
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.structs import Struct
+from karmada_scheduler_plugins._room import Part, Rank, Request, Shared, Waiting, fit, take, thousandths
+
+MOST_WOKEN: Final = 50
+"""Bindings that one change of a cluster enqueues, in rank order."""
+UNREPORTED_SECONDS: Final = 300.0
+"""How long a decision counts as taken at most, as with the gate SchedulingOvercommitProtection."""
+REPORT_SECONDS: Final = 12.0
+"""How long it counts after its cluster has the replicas: Karmada reports the resources of a cluster every ten seconds."""
+
+_RANK: Final = attrgetter("rank")
+
+
+class _Decided(Struct):
+    """A decision that clusters do not report yet.
+
+    Attributes:
+        parts: What it adds, by cluster.
+        until: When each of them counts no more.
+        reported: The clusters that have the replicas.
+        waiting: The binding as it waited; None if it did not.
+        before: An earlier decision.
+    """
+
+    parts: dict[str, Part]
+    until: dict[str, float]
+    reported: set[str]
+    waiting: Waiting | None = None
+    before: _Decided | None = None
+
+
+class Limits(NamedTuple):
+    """Whose room is held, and for how long.
+
+    Attributes:
+        hold_from: The least priority that holds all that it needs.
+        hold_seconds: After this time a hold rests for as long; 0 for no end.
+        max_held_percent: What lower priorities hold of the fleet, besides the first of them.
+    """
+
+    hold_from: int = 1
+    hold_seconds: int = 3600
+    max_held_percent: int = 5
+
+
+class Ledger:
+    """The waiting bindings of all profiles, and the room that is theirs.
+
+    Attributes:
+        limits: Whose room is held.
+        waiting: Those that wait, by key.
+        ranked: The same in rank order.
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        *,
+        clusters: Callable[[], Snapshot],
+        wake: Callable[[BindingKey], None],
+        now: Callable[[], float],
+        ended: Callable[[Waiting], None],
+        deducts: bool,
+    ) -> None:
+        """Start empty.
+
+        Args:
+            limits: Whose room is held.
+            clusters: Returns the clusters as they report.
+            wake: Enqueues a binding.
+            now: Returns the seconds since 1970.
+            ended: Called when a hold has come to its end.
+            deducts: Whether decisions that clusters do not report are to be deducted, because the estimators do not.
+        """
+        self.limits: Final = limits
+        self._snapshot, self._wake, self._now, self._ended, self._deducts = (
+            clusters,
+            wake,
+            now,
+            ended,
+            deducts,
+        )
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.waiting: dict[BindingKey, Waiting] = {}
+        self.ranked: list[Waiting] = []
+        self._requests = Counter[Request]()
+        self._shared: dict[str, Shared] = {}
+        self._named: set[str] = set()
+        self._decided: dict[BindingKey, _Decided] = {}
+        self._low: list[Waiting] = []
+        self._clusters: dict[str, Cluster] = {}
+        self._fleet = Counter[str]()
+        self._due = math.inf
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is held, and no decision is to be deducted."""
+        return not self._named
+
+    def place_of(self, waiting: Waiting) -> int:
+        """Return the place of a binding in the ranking, from 1."""
+        return bisect_left(self.ranked, waiting.rank, key=_RANK) + 1
+
+    def add(self, waiting: Waiting, rooms: Iterable[str]) -> None:
+        """Let a binding wait, or wait again after another attempt; ``rooms`` are the clusters that can take some of it."""
+        names, before = set(rooms), self._drop(waiting.binding.key)
+        if before is not None:
+            names |= before.room.keys()
+            waiting.holds = before.holds and waiting.may_hold
+        self.waiting[waiting.binding.key] = waiting
+        insort(self.ranked, waiting, key=_RANK)
+        self._requests[waiting.request] += 1
+        self._share(names | self._update_holders(waiting))
+
+    def remove(self, key: BindingKey) -> None:
+        """Let a binding wait no more, and share what it held."""
+        if (waiting := self._drop(key)) is not None:
+            self._share(waiting.room.keys() | self._update_holders())
+
+    def _drop(self, key: BindingKey) -> Waiting | None:
+        waiting = self.waiting.pop(key, None)
+        if waiting is not None:
+            del self.ranked[bisect_left(self.ranked, waiting.rank, key=_RANK)]
+            self._requests[waiting.request] -= 1
+            if not self._requests[waiting.request]:
+                del self._requests[waiting.request]
+        return waiting
+
+    def decide(self, binding: Binding, added: Mapping[str, int], request: Request) -> None:
+        """Deduct a decision until clusters report it; ``added`` are the replicas that it adds, by cluster."""
+        key, before = binding.key, self._decided.get(binding.key)
+        if not self.waiting and before is None:
+            return
+        parts = {name: Part(request, count) for name, count in added.items() if count > 0}
+        for name, part in before.parts.items() if before is not None else ():
+            if name in binding.spec.target_names:
+                parts[name] = Part(request, part.count + (parts[name].count if name in parts else 0))
+        waiting, until = self._drop(key), dict.fromkeys(parts, self._now() + UNREPORTED_SECONDS)
+        rooms = frozenset(waiting.room if waiting is not None else ())
+        names = self._put(key, _Decided(parts, until, set(), waiting, before))
+        self._share(names | rooms | self._update_holders())
+
+    def undo(self, key: BindingKey) -> None:
+        """Take a decision back that was not written."""
+        if (decided := self._decided.get(key)) is not None:
+            self._share(self._put(key, decided.before))
+            if decided.waiting is not None:
+                decided.waiting.is_woken = False
+                self.add(decided.waiting, decided.waiting.clusters)
+
+    def reported(self, key: BindingKey, clusters: Iterable[str]) -> None:
+        """Note that clusters have the replicas of a decision; a short time later they report what these take."""
+        decided, soon = self._decided[key], self._now() + REPORT_SECONDS
+        for name in decided.parts.keys() & set(clusters):
+            decided.reported.add(name)
+            decided.until[name] = min(decided.until[name], soon)
+            self._due = min(self._due, soon)
+
+    def confirm(self, binding: Binding) -> None:
+        """Deduct nothing for clusters that a binding has not got: of the write of that decision nothing was heard."""
+        decided, targets = self._decided.get(binding.key), binding.spec.target_names
+        if decided is not None and (names := decided.parts.keys() - targets):
+            for name in names:
+                self._release(binding.key, name)
+            self._share(names)
+
+    def forget(self, key: BindingKey) -> None:
+        """Drop a binding that was deleted."""
+        self._share(self._put(key, None))
+        self.remove(key)
+
+    def has_decided(self, key: BindingKey) -> bool:
+        """Return whether a decision about a binding is deducted."""
+        return key in self._decided
+
+    def _put(self, key: BindingKey, decided: _Decided | None) -> set[str]:
+        """Replace the decision about a binding; return its clusters."""
+        before, names = self._decided.pop(key, None), set[str]()
+        if before is not None:
+            names |= before.parts.keys()
+            for name in names:
+                self._shared[name].decided.pop(key)
+        if decided is not None and decided.parts:
+            self._decided[key] = decided
+            self._due = min(self._due, *decided.until.values())
+            for name, part in decided.parts.items():
+                self._shared.setdefault(name, Shared()).decided[key] = part
+            names |= decided.parts.keys()
+        return names
+
+    def _release(self, key: BindingKey, name: str) -> None:
+        """Deduct a decision no more on a cluster."""
+        decided = self._decided[key]
+        del decided.parts[name], decided.until[name], self._shared[name].decided[key]
+        if not decided.parts:
+            del self._decided[key]
+
+    def follow(self, name: str, new: Cluster | None) -> None:
+        """Take a change of a cluster; the same one twice changes nothing."""
+        old = self._clusters.pop(name, None)
+        if new is not None:
+            self._clusters[name] = new
+        if new is old:
+            return
+        for each, sign in ((old, -1), (new, 1)):
+            if each is not None and each.resource_summary is not None:
+                for resource, amount in each.resource_summary.allocatable.items():
+                    self._fleet[resource] += sign * thousandths(amount)
+        if (shared := self._shared.get(name)) is not None:
+            for key in [key for key in shared.decided if name in self._decided[key].reported]:
+                self._release(key, name)
+        if self.waiting or name in self._shared:
+            self._share([name])
+
+    def less_for(self, rank: Rank, request: Request) -> dict[str, int]:
+        """Return how many replicas fewer fit for a rank than clusters report, by cluster."""
+        less = {name: self._shared[name].less(rank, request) for name in self._named}
+        return {name: min(count, MAX_INT32) for name, count in less.items() if count > 0}
+
+    def first_before(self, rank: Rank) -> Waiting | None:
+        """Return the first that holds room, if it is of better rank."""
+        first = next((each for each in self.ranked if each.holds and each.total), None)
+        return first if first is not None and first.rank < rank else None
+
+    def tick(self) -> None:
+        """End what has come to its end."""
+        now = self._now()
+        if now < self._due:
+            return
+        for key, decided in list(self._decided.items()):
+            over = [name for name, until in decided.until.items() if until <= now]
+            for name in over:
+                self._release(key, name)
+            self._share(over)
+        for each in [each for each in self.ranked if self._end_of(each) <= now]:
+            each.may_hold, each.rests_until = False, now + self.limits.hold_seconds
+            self._share(each.room.keys() | self._update_holders(each))
+            self._ended(each)
+        untils = (each for decided in self._decided.values() for each in decided.until.values())
+        ends = (*untils, *map(self._end_of, self.ranked))
+        self._due = min(ends, default=math.inf)
+
+    def _end_of(self, waiting: Waiting) -> float:
+        seconds = self.limits.hold_seconds
+        return waiting.since + seconds if seconds and waiting.holds else math.inf
+
+    def _update_holders(self, changed: Waiting | None = None) -> set[str]:
+        """Decide for whom room is held; return the clusters of those for whom that changes.
+
+        All of the priorities from ``hold_from`` hold. Of the others those that need less together than the limit, in rank
+        order, and the first in any case.
+        """
+        lowest = 1 - self.limits.hold_from
+        start = bisect_left(self.ranked, lowest, key=lambda each: each.rank[0])
+        limit = {name: amount * self.limits.max_held_percent // 100 for name, amount in self._fleet.items()}
+        low: list[Waiting] = []
+        for each in (each for each in self.ranked[start:] if each.may_hold):
+            needs = [(name, amount * each.missing) for name, amount in each.request]
+            if low and any(limit.get(name, 0) < amount for name, amount in needs):
+                break
+            if low:
+                limit.update({name: limit[name] - amount for name, amount in needs})
+            low.append(each)
+        names, holding = set[str](), {id(each) for each in low}
+        for each in {*low, *self._low} | ({changed} if changed is not None else set()):
+            holds = each.may_hold and (each.rank[0] < lowest or id(each) in holding)
+            if holds != each.holds:
+                each.holds, each.since = holds, self._now()
+                names |= each.room.keys()
+            self._due = min(self._due, self._end_of(each))
+        self._low = low
+        return names
+
+    def _share(self, names: Iterable[str]) -> None:
+        """Give the room of clusters to those who wait for it, in rank order, and wake those who find enough."""
+        snapshot = self._snapshot()
+        for name in names:
+            self._share_one(name, snapshot.get(name))
+
+    def _share_one(self, name: str, cluster: Cluster | None) -> None:
+        shared = self._shared.setdefault(name, Shared())
+        summary = None if cluster is None or cluster.deleting else cluster.resource_summary
+        shared.knows_nodes = summary is not None and bool(summary.modelings)
+        seen = {each: thousandths(summary.left(each)) for each in summary.allocatable} if summary else {}
+        shared.free = dict(seen)
+        for part in shared.decided.values():
+            take(shared.free, part)
+        shared.seen = seen if self._deducts else shared.free
+        before, shared.found, shared.holds = shared.found, {}, []
+        left, rooms, full = dict(shared.free), dict[Request, int](), set[Request]()
+        for each in self.ranked:
+            if len(full) == len(self._requests):
+                break
+            if name not in each.clusters or each.request in full:
+                continue
+            if (room := rooms.get(each.request)) is None:
+                room = rooms[each.request] = fit(left, each.request)
+            if not room:
+                full.add(each.request)
+                continue
+            found = shared.found[each.binding.key] = (each, min(room, each.missing))
+            if each.holds and each.counts(name):
+                shared.holds.append(found)
+                take(left, Part(each.request, found[1]))
+                rooms.clear()
+        shared.left, shared.known = left, {}
+        for key, (each, _) in before.items():
+            if key not in shared.found:
+                each.find(name, 0)
+        for each, count in shared.found.values():
+            each.find(name, count)
+        self._name(name, shared)
+        self._wake_fitting(shared)
+
+    def _name(self, name: str, shared: Shared) -> None:
+        """Note whether decisions have to know of a cluster: something is held there, or was and is decided."""
+        if shared.holds or any(self._decided[key].waiting is not None for key in shared.decided):
+            self._named.add(name)
+        else:
+            self._named.discard(name)
+        if not shared.found and not shared.decided:
+            del self._shared[name]
+
+    def _wake_fitting(self, shared: Shared) -> None:
+        now, woken = self._now(), 0
+        for each, count in shared.found.values():
+            fits = max(each.total, count) >= each.missing
+            if fits and not each.is_woken and now >= each.not_before and woken < MOST_WOKEN:
+                each.is_woken, woken = True, woken + 1
+                self._wake(each.binding.key)

@@ -1,0 +1,138 @@
+"""The ledger of StrictPriority: whatever happens in whatever order, the room is whose it would be if it were shared afresh."""
+
+from __future__ import annotations
+
+from random import Random
+
+import pytest
+
+from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.testing import cluster, snapshot
+from karmada_scheduler_plugins._room import Part, Waiting, fit, places, rank_of, request_of
+from karmada_scheduler_plugins._room_ledger import MOST_WOKEN, Ledger, Limits
+from tests.unit.plugins.waiting_fleet import job
+
+NAMES = ("m1", "m2", "m3")
+CPU = 100
+
+
+class World:
+    """A ledger, clusters, bindings, and what was decided about them."""
+
+    def __init__(self, random: Random, limits: Limits) -> None:
+        self.random, self.now, self.free = random, 0.0, dict.fromkeys(NAMES, 0)
+        self.decided = dict[BindingKey, tuple[dict[str, int], Binding]]()
+        self.jobs = [self._job(number) for number in range(12)]
+        self.snapshot, self.woken = Snapshot(), set[BindingKey]()
+        self.ledger = Ledger(
+            limits,
+            clusters=lambda: self.snapshot,
+            wake=self.woken.add,
+            now=lambda: self.now,
+            ended=lambda _: None,
+            deducts=True,
+        )
+        self.report()
+
+    def _job(self, number: int) -> Binding:
+        return job(
+            f"j{number}",
+            1,
+            self.random.choice((0, 0, 5, 10)),
+            cpu=self.random.choice((1, 2, 5)),
+            created=number,
+        ).build()
+
+    def report(self) -> None:
+        self.snapshot = snapshot(
+            *(
+                cluster(name).capacity(cpu=CPU).allocated({"cpu": CPU - free})
+                for name, free in self.free.items()
+            )
+        )
+        for each in self.snapshot:
+            self.ledger.follow(each.name, each)
+
+    def step(self) -> None:
+        random, each = self.random, self.random.choice(self.jobs)
+        match random.choice(
+            ("wait", "wait", "wait", "report", "report", "end", "decide", "undo", "reported", "pass")
+        ):
+            case "wait" if each.key not in self.decided:
+                names = frozenset(random.sample(NAMES, random.randint(1, 3)))
+                chosen = frozenset(random.sample(sorted(names), 1)) if random.random() < 0.3 else None
+                self.woken.discard(each.key)
+                waiting = Waiting(
+                    each,
+                    rank_of(each),
+                    request_of(each, sets=False),
+                    random.randint(1, 40),
+                    names,
+                    chosen,
+                    self.now,
+                )
+                self.ledger.add(waiting, names)
+            case "report":
+                self.free[random.choice(NAMES)] = random.choice((0, 1, 7, 30, 60))
+                self.report()
+            case "end":
+                self.ledger.remove(each.key)
+            case "decide" if each.key not in self.decided:
+                added = {random.choice(NAMES): random.randint(1, 5)}
+                self.ledger.decide(each, added, request_of(each, sets=False))
+                if self.ledger.has_decided(each.key):
+                    self.decided[each.key] = added, each
+            case "undo" if each.key in self.decided:
+                self.ledger.undo(each.key)
+                del self.decided[each.key]
+            case "pass":
+                self.now += random.choice((1, 20, 200))
+                self.ledger.tick()
+        self.decided = {key: found for key, found in self.decided.items() if self.ledger.has_decided(key)}
+
+    def check(self) -> None:
+        """Share the room of each cluster afresh, and compare."""
+        rooms = dict[BindingKey, dict[str, int]]()
+        for name in NAMES:
+            left = {"cpu": self.free[name] * 1000, "pods": 1_000_000}
+            for added, each in self.decided.values():
+                for resource, amount in request_of(each, sets=False):
+                    left[resource] -= amount * added.get(name, 0)
+            for waiting in sorted(self.ledger.waiting.values(), key=lambda found: found.rank):
+                count = min(waiting.missing, fit(left, waiting.request)) if name in waiting.clusters else 0
+                if count:
+                    rooms.setdefault(waiting.binding.key, {})[name] = count
+                if waiting.holds and waiting.counts(name):
+                    for resource, amount in waiting.request:
+                        left[resource] -= amount * count
+            assert all(amount >= 0 for amount in left.values()) or self.decided
+        for key, waiting in self.ledger.waiting.items():
+            assert waiting.room == rooms.get(key, {})
+            assert waiting.total == sum(count for name, count in waiting.room.items() if waiting.counts(name))
+            assert (key in self.woken) or waiting.total < waiting.missing
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_room_is_shared_as_if_afresh_after_any_change(seed: int) -> None:
+    random = Random(seed)
+    world = World(
+        random, Limits(random.choice((1, 7)), random.choice((0, 50, 500)), random.choice((0, 5, 50)))
+    )
+    for _ in range(120):
+        world.step()
+        world.check()
+    assert len(world.jobs) < MOST_WOKEN
+
+
+def test_a_replica_takes_as_many_places_of_a_smaller_one_as_it_is_larger_and_at_least_one() -> None:
+    large, small = (("cpu", 5000), ("pods", 1000)), (("cpu", 2000), ("pods", 1000))
+    assert places(Part(large, 2), small) == 6
+    assert places(Part(small, 2), large) == 2
+
+
+def test_a_ledger_that_knows_no_waiting_binding_keeps_no_decision() -> None:
+    world = World(Random(0), Limits())
+    world.ledger.decide(world.jobs[0], {"m1": 3}, request_of(world.jobs[0], sets=False))
+    assert not world.ledger.has_decided(world.jobs[0].key)
+    assert world.ledger.is_idle
