@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Callable
-from heapq import heappop, heappush
 from operator import itemgetter
 from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.framework import Handle
 from karmada_scheduler_plugins._room import Rank, rank_of
-from karmada_scheduler_plugins._room_ledger import MOST_WOKEN
 
+EVERYWHERE: Final = ""
+"""The scope of bindings that all others let go first; the other scopes are namespaces."""
 START_SECONDS: Final = 60.0
-"""How long bindings that waited for room when a scheduler ended are let go first, at most."""
+"""How long those that waited for room before a start go first, at most."""
 _NO_WORD: Final = re.compile(r"[^\w./-]+")
 
 
-class _Refused(NamedTuple):
-    """A binding that a quota has refused: until when it goes first, and the words of the refusal, with the resources."""
+class _First(NamedTuple):
+    """A binding that goes first: until when, and before whom, by the resources that a text names; all if it is empty."""
 
     rank: Rank
     until: float
@@ -28,79 +29,47 @@ class _Refused(NamedTuple):
 class BetterFirst:
     """Those that a quota has refused, by namespace, and those that were waiting for room before a start."""
 
-    def __init__(
-        self, *, wake: Callable[[BindingKey], None], now: Callable[[], float], seconds: float
-    ) -> None:
-        """Start empty; ``seconds`` is how long a refused binding goes first at most, 0 for no end."""
-        self._wake, self._now, self._seconds = wake, now, seconds or float("inf")
+    def __init__(self, handle: Handle) -> None:
+        """Start empty."""
+        self._handle = handle
         self.clear()
 
     def clear(self) -> None:
         """Forget everything."""
-        self._refused: dict[str, dict[BindingKey, _Refused]] = {}
-        self._untried: dict[BindingKey, float] = {}
-        self._ranks: list[Rank] = []
+        self._first: dict[str, dict[BindingKey, _First]] = {}
         self._gated: dict[BindingKey, Rank] = {}
 
-    def refused(self, binding: Binding, text: str) -> None:
-        """Note that a quota has refused a binding."""
-        words = frozenset(_NO_WORD.split(text))
-        known = self._refused.setdefault(binding.key.namespace, {})
-        until = known[binding.key].until if binding.key in known else self._now() + self._seconds
-        known[binding.key] = _Refused(rank_of(binding), until, words)
+    def put(self, scope: str, binding: Binding, seconds: float, text: str = "") -> None:
+        """Let a binding go first for so many seconds; 0 for no end."""
+        until = self._handle.now() + seconds if seconds else math.inf
+        first = _First(rank_of(binding), until, frozenset(filter(None, _NO_WORD.split(text))))
+        self._first.setdefault(scope, {}).setdefault(binding.key, first)
 
-    def waited(self, binding: Binding) -> None:
-        """Note that a binding was waiting for room before the start, and has not been tried since."""
-        self._untried[binding.key] = self._now() + START_SECONDS
-        heappush(self._ranks, rank_of(binding))
-        self._wake(binding.key)
+    def drop(self, scope: str, key: BindingKey) -> None:
+        """Let a binding go first no more, and wake those that let it."""
+        if (known := self._first.get(scope)) is None or known.pop(key, None) is None:
+            return
+        if not known:
+            del self._first[scope]
+        gated = [each for each in self._gated.items() if scope in (EVERYWHERE, each[0].namespace)]
+        for waiting, _ in sorted(gated, key=itemgetter(1)):
+            del self._gated[waiting]
+            self._handle.enqueue(waiting)
 
-    def tried(self, key: BindingKey) -> None:
-        """Note that a binding has been tried since the start."""
-        if self._untried.pop(key, None) is not None:
-            self._wake_gated()
-
-    def refused_no_more(self, key: BindingKey) -> None:
-        """Note that no quota refuses a binding any more."""
-        if self._refused and (known := self._refused.get(key.namespace)) and known.pop(key, None) is not None:
-            if not known:
-                del self._refused[key.namespace]
-            self._wake_gated(key.namespace)
-
-    def before(self, binding: Binding) -> tuple[BindingKey, str] | None:
-        """Return which binding goes before one, and why; None if none does."""
-        if not self._refused and not self._untried:
+    def before(self, binding: Binding) -> BindingKey | None:
+        """Return a binding that goes before one that needs room; None if none does."""
+        spec = binding.spec
+        has_all = spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas
+        if not self._first or not spec.is_workload or has_all:
             return None
-        rank, now, spec = rank_of(binding), self._now(), binding.spec
-        if not spec.is_workload or (
-            spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas
-        ):
-            return None
-        found = self._first_untried(rank, now) or self._first_refused(binding, rank, now)
-        if found is not None:
-            self._gated[binding.key] = rank
-        return found
-
-    def _first_untried(self, rank: Rank, now: float) -> tuple[BindingKey, str] | None:
-        ranks = self._ranks
-        while ranks and self._untried.get(ranks[0][2], 0.0) <= now:
-            self._untried.pop(heappop(ranks)[2], None)
-        return (
-            (ranks[0][2], "it was waiting for room before this scheduler started")
-            if ranks and ranks[0] < rank
-            else None
-        )
-
-    def _first_refused(self, binding: Binding, rank: Rank, now: float) -> tuple[BindingKey, str] | None:
-        needs = binding.spec.replica_requirements
-        asked = needs.resource_request.keys() if needs is not None else ()
-        for key, each in self._refused.get(binding.key.namespace, {}).items():
-            if each.rank < rank and now < each.until and not each.words.isdisjoint(asked):
-                return key, "a quota refuses it"
+        rank, now, requirements = rank_of(binding), self._handle.now(), spec.replica_requirements
+        asked = requirements.resource_request.keys() if requirements is not None else ()
+        for scope in (EVERYWHERE, binding.key.namespace):
+            for key, each in self._first.get(scope, {}).items():
+                concerns = not each.words or not each.words.isdisjoint(asked)
+                if each.rank < rank and now < each.until and concerns:
+                    if not each.words:  # of a leader that waited to lead the time begins now
+                        self._first[scope][key] = each._replace(until=min(each.until, now + START_SECONDS))
+                    self._gated[binding.key] = rank
+                    return key
         return None
-
-    def _wake_gated(self, namespace: str | None = None) -> None:
-        gated = [each for each in self._gated.items() if namespace in (None, each[0].namespace)]
-        for key, _ in sorted(gated, key=itemgetter(1))[:MOST_WOKEN]:
-            del self._gated[key]
-            self._wake(key)

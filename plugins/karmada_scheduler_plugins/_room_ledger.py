@@ -11,16 +11,19 @@ import math
 from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
-from karmada_scheduler.framework import Snapshot
+from karmada_scheduler.framework import Handle
 from karmada_scheduler.structs import Struct
+from karmada_scheduler_plugins._better_first import BetterFirst
 from karmada_scheduler_plugins._room import Part, Rank, Request, Shared, Waiting, fit, take, thousandths
 
+HOLD_ENDED: Final = "HoldEnded"
 MOST_WOKEN: Final = 50
 """Bindings that one change of a cluster enqueues, in rank order."""
 UNREPORTED_SECONDS: Final = 300.0
@@ -49,57 +52,55 @@ class _Decided(Struct):
     before: _Decided | None = None
 
 
-class Limits(NamedTuple):
-    """Whose room is held, and for how long.
+def _within(low: int, high: int) -> dict[str, Callable[[object], int]]:
+    """Return the metadata of a field that takes whole numbers of a range."""
+
+    def read(value: object) -> int:
+        if type(value) is not int or not low <= value <= high:
+            raise ValueError(f"must be a whole number from {low} to {high}, got {value!r:.100}")
+        return value
+
+    return {"read": read}
+
+
+@dataclass(frozen=True)
+class StrictPriorityArgs:
+    """The args of StrictPriority.
 
     Attributes:
-        hold_from: The least priority that holds all that it needs.
-        hold_seconds: After this time a hold rests for as long; 0 for no end.
-        max_held_percent: What lower priorities hold of the fleet, besides the first of them.
+        hold_from: Priorities from here on hold all that they need.
+        hold_seconds: After this time a hold rests for as long; 0 for no end, at most 604,800.
+        max_held_percent: What lower priorities hold together of the fleet's resources, besides the first of them; 0 to 100.
+        best_effort_namespaces: Their bindings hold nothing.
+        retry_seconds: The pause between attempts of who fits by what clusters report, and did not fit; 1 to 3,600.
     """
 
-    hold_from: int = 1
-    hold_seconds: int = 3600
-    max_held_percent: int = 5
+    hold_from: int = field(default=1, metadata=_within(-MAX_INT32, MAX_INT32))
+    hold_seconds: int = field(default=3600, metadata=_within(0, 604_800))
+    max_held_percent: int = field(default=5, metadata=_within(0, 100))
+    best_effort_namespaces: tuple[str, ...] = ()
+    retry_seconds: int = field(default=15, metadata=_within(1, 3600))
 
 
 class Ledger:
     """The waiting bindings of all profiles, and the room that is theirs.
 
     Attributes:
-        limits: Whose room is held.
+        args: Whose room is held.
+        profile: The profile that was made first.
+        first: Those that go first, whatever room there is.
         waiting: Those that wait, by key.
         ranked: The same in rank order.
+        decided: Decisions that clusters do not report yet.
+        named: The clusters that decisions have to know of: something is held there, or was and is decided.
     """
 
-    def __init__(
-        self,
-        limits: Limits,
-        *,
-        clusters: Callable[[], Snapshot],
-        wake: Callable[[BindingKey], None],
-        now: Callable[[], float],
-        ended: Callable[[Waiting], None],
-        deducts: bool,
-    ) -> None:
-        """Start empty.
-
-        Args:
-            limits: Whose room is held.
-            clusters: Returns the clusters as they report.
-            wake: Enqueues a binding.
-            now: Returns the seconds since 1970.
-            ended: Called when a hold has come to its end.
-            deducts: Whether decisions that clusters do not report are to be deducted, because the estimators do not.
-        """
-        self.limits: Final = limits
-        self._snapshot, self._wake, self._now, self._ended, self._deducts = (
-            clusters,
-            wake,
-            now,
-            ended,
-            deducts,
-        )
+    def __init__(self, args: StrictPriorityArgs, handle: Handle, *, deducts: bool) -> None:
+        """Start empty; ``deducts`` is whether ``decided`` is to be deducted, because the estimators do not."""
+        self.args: Final = args
+        self.profile: Final = handle.profile
+        self.first: Final = BetterFirst(handle)
+        self._handle, self._deducts = handle, deducts
         self.clear()
 
     def clear(self) -> None:
@@ -108,17 +109,12 @@ class Ledger:
         self.ranked: list[Waiting] = []
         self._requests = Counter[Request]()
         self._shared: dict[str, Shared] = {}
-        self._named: set[str] = set()
-        self._decided: dict[BindingKey, _Decided] = {}
+        self.named: set[str] = set()
+        self.decided: dict[BindingKey, _Decided] = {}
         self._low: list[Waiting] = []
         self._clusters: dict[str, Cluster] = {}
         self._fleet = Counter[str]()
         self._due = math.inf
-
-    @property
-    def is_idle(self) -> bool:
-        """Whether nothing is held, and no decision is to be deducted."""
-        return not self._named
 
     def place_of(self, waiting: Waiting) -> int:
         """Return the place of a binding in the ranking, from 1."""
@@ -151,21 +147,21 @@ class Ledger:
 
     def decide(self, binding: Binding, added: Mapping[str, int], request: Request) -> None:
         """Deduct a decision until clusters report it; ``added`` are the replicas that it adds, by cluster."""
-        key, before = binding.key, self._decided.get(binding.key)
+        key, before = binding.key, self.decided.get(binding.key)
         if not self.waiting and before is None:
             return
         parts = {name: Part(request, count) for name, count in added.items() if count > 0}
         for name, part in before.parts.items() if before is not None else ():
             if name in binding.spec.target_names:
                 parts[name] = Part(request, part.count + (parts[name].count if name in parts else 0))
-        waiting, until = self._drop(key), dict.fromkeys(parts, self._now() + UNREPORTED_SECONDS)
+        waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + UNREPORTED_SECONDS)
         rooms = frozenset(waiting.room if waiting is not None else ())
         names = self._put(key, _Decided(parts, until, set(), waiting, before))
         self._share(names | rooms | self._update_holders())
 
     def undo(self, key: BindingKey) -> None:
         """Take a decision back that was not written."""
-        if (decided := self._decided.get(key)) is not None:
+        if (decided := self.decided.get(key)) is not None:
             self._share(self._put(key, decided.before))
             if decided.waiting is not None:
                 decided.waiting.is_woken = False
@@ -173,7 +169,7 @@ class Ledger:
 
     def reported(self, key: BindingKey, clusters: Iterable[str]) -> None:
         """Note that clusters have the replicas of a decision; a short time later they report what these take."""
-        decided, soon = self._decided[key], self._now() + REPORT_SECONDS
+        decided, soon = self.decided[key], self._handle.now() + REPORT_SECONDS
         for name in decided.parts.keys() & set(clusters):
             decided.reported.add(name)
             decided.until[name] = min(decided.until[name], soon)
@@ -181,42 +177,38 @@ class Ledger:
 
     def confirm(self, binding: Binding) -> None:
         """Deduct nothing for clusters that a binding has not got: of the write of that decision nothing was heard."""
-        decided, targets = self._decided.get(binding.key), binding.spec.target_names
-        if decided is not None and (names := decided.parts.keys() - targets):
-            for name in names:
-                self._release(binding.key, name)
-            self._share(names)
+        decided, targets = self.decided.get(binding.key), binding.spec.target_names
+        if decided is not None:
+            self._release(binding.key, decided.parts.keys() - targets)
 
     def forget(self, key: BindingKey) -> None:
         """Drop a binding that was deleted."""
         self._share(self._put(key, None))
         self.remove(key)
 
-    def has_decided(self, key: BindingKey) -> bool:
-        """Return whether a decision about a binding is deducted."""
-        return key in self._decided
-
     def _put(self, key: BindingKey, decided: _Decided | None) -> set[str]:
         """Replace the decision about a binding; return its clusters."""
-        before, names = self._decided.pop(key, None), set[str]()
+        before, names = self.decided.pop(key, None), set[str]()
         if before is not None:
             names |= before.parts.keys()
             for name in names:
                 self._shared[name].decided.pop(key)
         if decided is not None and decided.parts:
-            self._decided[key] = decided
+            self.decided[key] = decided
             self._due = min(self._due, *decided.until.values())
             for name, part in decided.parts.items():
                 self._shared.setdefault(name, Shared()).decided[key] = part
             names |= decided.parts.keys()
         return names
 
-    def _release(self, key: BindingKey, name: str) -> None:
-        """Deduct a decision no more on a cluster."""
-        decided = self._decided[key]
-        del decided.parts[name], decided.until[name], self._shared[name].decided[key]
+    def _release(self, key: BindingKey, names: Iterable[str]) -> None:
+        """Deduct a decision no more on some of its clusters."""
+        decided = self.decided[key]
+        for name in names:
+            del decided.parts[name], decided.until[name], self._shared[name].decided[key]
         if not decided.parts:
-            del self._decided[key]
+            del self.decided[key]
+        self._share(names)
 
     def follow(self, name: str, new: Cluster | None) -> None:
         """Take a change of a cluster; the same one twice changes nothing."""
@@ -230,41 +222,37 @@ class Ledger:
                 for resource, amount in each.resource_summary.allocatable.items():
                     self._fleet[resource] += sign * thousandths(amount)
         if (shared := self._shared.get(name)) is not None:
-            for key in [key for key in shared.decided if name in self._decided[key].reported]:
-                self._release(key, name)
+            for key in [key for key in shared.decided if name in self.decided[key].reported]:
+                self._release(key, [name])
         if self.waiting or name in self._shared:
             self._share([name])
 
     def less_for(self, rank: Rank, request: Request) -> dict[str, int]:
         """Return how many replicas fewer fit for a rank than clusters report, by cluster."""
-        less = {name: self._shared[name].less(rank, request) for name in self._named}
+        less = {name: self._shared[name].less(rank, request) for name in self.named}
         return {name: min(count, MAX_INT32) for name, count in less.items() if count > 0}
-
-    def first_before(self, rank: Rank) -> Waiting | None:
-        """Return the first that holds room, if it is of better rank."""
-        first = next((each for each in self.ranked if each.holds and each.total), None)
-        return first if first is not None and first.rank < rank else None
 
     def tick(self) -> None:
         """End what has come to its end."""
-        now = self._now()
+        now = self._handle.now()
         if now < self._due:
             return
-        for key, decided in list(self._decided.items()):
+        for key, decided in list(self.decided.items()):
             over = [name for name, until in decided.until.items() if until <= now]
-            for name in over:
-                self._release(key, name)
-            self._share(over)
+            self._release(key, over)
         for each in [each for each in self.ranked if self._end_of(each) <= now]:
-            each.may_hold, each.rests_until = False, now + self.limits.hold_seconds
+            each.may_hold, each.rests_until = False, now + self.args.hold_seconds
             self._share(each.room.keys() | self._update_holders(each))
-            self._ended(each)
-        untils = (each for decided in self._decided.values() for each in decided.until.values())
+            text = (
+                f"no room is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
+            )
+            self._handle.record_event(each.binding, warning=True, reason=HOLD_ENDED, text=text)
+        untils = (each for decided in self.decided.values() for each in decided.until.values())
         ends = (*untils, *map(self._end_of, self.ranked))
         self._due = min(ends, default=math.inf)
 
     def _end_of(self, waiting: Waiting) -> float:
-        seconds = self.limits.hold_seconds
+        seconds = self.args.hold_seconds
         return waiting.since + seconds if seconds and waiting.holds else math.inf
 
     def _update_holders(self, changed: Waiting | None = None) -> set[str]:
@@ -273,9 +261,9 @@ class Ledger:
         All of the priorities from ``hold_from`` hold. Of the others those that need less together than the limit, in rank
         order, and the first in any case.
         """
-        lowest = 1 - self.limits.hold_from
+        lowest = 1 - self.args.hold_from
         start = bisect_left(self.ranked, lowest, key=lambda each: each.rank[0])
-        limit = {name: amount * self.limits.max_held_percent // 100 for name, amount in self._fleet.items()}
+        limit = {name: amount * self.args.max_held_percent // 100 for name, amount in self._fleet.items()}
         low: list[Waiting] = []
         for each in (each for each in self.ranked[start:] if each.may_hold):
             needs = [(name, amount * each.missing) for name, amount in each.request]
@@ -288,7 +276,7 @@ class Ledger:
         for each in {*low, *self._low} | ({changed} if changed is not None else set()):
             holds = each.may_hold and (each.rank[0] < lowest or id(each) in holding)
             if holds != each.holds:
-                each.holds, each.since = holds, self._now()
+                each.holds, each.since = holds, self._handle.now()
                 names |= each.room.keys()
             self._due = min(self._due, self._end_of(each))
         self._low = low
@@ -296,7 +284,7 @@ class Ledger:
 
     def _share(self, names: Iterable[str]) -> None:
         """Give the room of clusters to those who wait for it, in rank order, and wake those who find enough."""
-        snapshot = self._snapshot()
+        snapshot = self._handle.snapshot()
         for name in names:
             self._share_one(name, snapshot.get(name))
 
@@ -337,17 +325,17 @@ class Ledger:
 
     def _name(self, name: str, shared: Shared) -> None:
         """Note whether decisions have to know of a cluster: something is held there, or was and is decided."""
-        if shared.holds or any(self._decided[key].waiting is not None for key in shared.decided):
-            self._named.add(name)
+        if shared.holds or any(self.decided[key].waiting is not None for key in shared.decided):
+            self.named.add(name)
         else:
-            self._named.discard(name)
+            self.named.discard(name)
         if not shared.found and not shared.decided:
             del self._shared[name]
 
     def _wake_fitting(self, shared: Shared) -> None:
-        now, woken = self._now(), 0
+        now, woken = self._handle.now(), 0
         for each, count in shared.found.values():
             fits = max(each.total, count) >= each.missing
             if fits and not each.is_woken and now >= each.not_before and woken < MOST_WOKEN:
                 each.is_woken, woken = True, woken + 1
-                self._wake(each.binding.key)
+                self._handle.enqueue(each.binding.key)

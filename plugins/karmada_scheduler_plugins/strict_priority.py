@@ -6,8 +6,7 @@ docs/priority.md explains it for operators.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -16,55 +15,23 @@ from karmada_scheduler import framework as fw
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
-from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.cluster_groups import last_constraint, preferred_first
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
-from karmada_scheduler_plugins._better_first import BetterFirst
+from karmada_scheduler_plugins._better_first import EVERYWHERE
 from karmada_scheduler_plugins._room import Request, Waiting, fit_empty, rank_of, request_of
-from karmada_scheduler_plugins._room_ledger import Ledger, Limits
+from karmada_scheduler_plugins._room_ledger import Ledger, StrictPriorityArgs
 
 WAITS_FOR_ROOM: Final = "WaitsForRoom"
 WAITS: Final = "Waits for room: "
 """In the condition of every binding that waits for room."""
-HOLD_ENDED: Final = "HoldEnded"
 NET_SECONDS: Final = 300.0
 """After this time a binding that waits is tried again without being woken."""
 FIRST: Final = 20
 """So many of the ranking are tried again every ``retrySeconds`` if they fit by what clusters report, and did not fit."""
 _SHOWN: Final = 3
-
-
-def _within(low: int, high: int) -> dict[str, Callable[[object], int]]:
-    """Return the metadata of a field that takes whole numbers of a range."""
-
-    def read(value: object) -> int:
-        if type(value) is not int or not low <= value <= high:
-            raise ValueError(f"must be a whole number from {low} to {high}, got {value!r:.100}")
-        return value
-
-    return {"read": read}
-
-
-@dataclass(frozen=True)
-class StrictPriorityArgs:
-    """The args of StrictPriority.
-
-    Attributes:
-        hold_from: Priorities from here on hold all that they need.
-        hold_seconds: After this time a hold rests for as long; 0 for no end, at most 604,800.
-        max_held_percent: What lower priorities hold together of the fleet's resources, besides the first of them; 0 to 100.
-        best_effort_namespaces: Their bindings hold nothing.
-        retry_seconds: The pause between attempts of who fits by what clusters report, and did not fit; 1 to 3,600.
-    """
-
-    hold_from: int = field(default=1, metadata=_within(-MAX_INT32, MAX_INT32))
-    hold_seconds: int = field(default=3600, metadata=_within(0, 604_800))
-    max_held_percent: int = field(default=5, metadata=_within(0, 100))
-    best_effort_namespaces: tuple[str, ...] = ()
-    retry_seconds: int = field(default=15, metadata=_within(1, 3600))
 
 
 class StrictPriority:
@@ -76,13 +43,13 @@ class StrictPriority:
     def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool = True) -> None:
         """Take the args of the profile, which must be the same in all."""
         self._args, self._handle = args, handle
-        known = handle.shared.setdefault(self.name, _Process(args, handle, deducts=deducts))
-        assert isinstance(known, _Process)
+        known = handle.shared.setdefault(self.name, Ledger(args, handle, deducts=deducts))
+        assert isinstance(known, Ledger)
         if known.args != args:
             raise ValueError(
-                f"its args must be those of the profile {known.profile}: all profiles wait for the same room"
+                f"its args must be those of the profile {known.profile}: all wait for the same room"
             )
-        self._ledger, self._first = known.ledger, known.first
+        self._ledger, self._first = known, known.first
 
     def observe(self, old: Binding | Cluster | None, new: Binding | Cluster | None, /) -> None:
         """Follow what clusters report, and the bindings that wait."""
@@ -94,28 +61,29 @@ class StrictPriority:
             self._ledger.follow(present.name, new if isinstance(new, Cluster) else None)
         elif new is None or present.deleting:
             self._ledger.forget(present.key)
-            self._first.tried(present.key)
-            self._first.refused_no_more(present.key)
+            self._first.drop(EVERYWHERE, present.key)
+            self._first.drop(present.key.namespace, present.key)
         else:
             self._follow(present, is_new=old is None)
 
     def _follow(self, binding: Binding, *, is_new: bool) -> None:
-        key, status = binding.key, binding.status
-        waiting, condition = self._ledger.waiting.get(key), status.condition(SCHEDULED_CONDITION) or {}
-        if waiting is not None and (waiting.binding.uid, waiting.binding.generation) != (
-            binding.uid,
-            binding.generation,
-        ):
+        key, status, waiting = binding.key, binding.status, self._ledger.waiting.get(binding.key)
+        condition = status.condition(SCHEDULED_CONDITION) or {}
+        text, version = str(condition.get("message")), (binding.uid, binding.generation)
+        if waiting is not None and (waiting.binding.uid, waiting.binding.generation) != version:
             self._ledger.remove(key)
         if binding.spec.priority >= self._args.hold_from and condition.get("reason") == QUOTA_EXCEEDED:
-            self._first.refused(binding, str(condition.get("message")))
+            self._first.put(key.namespace, binding, self._args.hold_seconds, text)
         else:
-            self._first.refused_no_more(key)
-        if not is_new:
-            self._first.tried(key)
-        elif WAITS in str(condition.get("message")) and condition.get("status") == "False":
-            self._first.waited(binding)
-        if status.aggregated_status and self._ledger.has_decided(key):
+            self._first.drop(key.namespace, key)
+        is_known = waiting is not None or key in self._ledger.decided
+        if is_known or WAITS not in text or condition.get("status") != "False":
+            self._first.drop(EVERYWHERE, key)
+        else:  # another process has let it wait
+            self._first.put(EVERYWHERE, binding, 0)
+            if is_new:
+                self._handle.enqueue(key)
+        if status.aggregated_status and key in self._ledger.decided:
             shares, totals = dict(binding.spec.clusters), reported_by_cluster(status)
             healthy = [each.cluster_name for each in status.aggregated_status if each.health == HEALTHY]
             has_all = [name for name, (total, _) in totals.items() if total >= shares.get(name, 0)]
@@ -126,14 +94,12 @@ class StrictPriority:
         first = self._first.before(context.binding)
         if first is None:
             return fw.SUCCESS
-        return fw.Result.unschedulable(
-            f"{first[0]} goes first: {first[1]}", retry_after=self._args.retry_seconds
-        )
+        return fw.Result.unschedulable(f"{first} goes first", retry_after=self._args.retry_seconds)
 
     @property
     def estimates_nothing(self) -> bool:
         """Whether nothing is held, so that decisions need not ask."""
-        return self._ledger.is_idle
+        return not self._ledger.named
 
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let a binding see only what is not held for those of better rank."""
@@ -142,17 +108,20 @@ class StrictPriority:
         binding, snapshot = context.cycle.binding, context.cycle.snapshot
         rank = rank_of(binding)
         less = self._ledger.less_for(rank, request_of(binding, sets=_counts_sets(binding, context.needed)))
-        first = self._ledger.first_before(rank)
-        return fw.ReplicaEstimate(
-            less={name: count for name, count in less.items() if snapshot.get(name) is not None},
-            reason=f"held for {first.binding.key}" if first is not None else "decided, and not reported yet",
+        less = {name: count for name, count in less.items() if snapshot.get(name) is not None}
+        first = next((each for each in self._ledger.ranked if each.holds and each.total), None)
+        owner = (
+            first.binding.key
+            if first is not None and first.rank < rank
+            else "decisions that are not reported"
         )
+        return fw.ReplicaEstimate(less=less, reason=f"held for {owner}")
 
     def post_filter(self, context: fw.PostFilterContext, /) -> fw.Result:
         """Hold what is free for a binding that does not fit."""
         binding, ledger, now = context.cycle.binding, self._ledger, self._handle.now()
         before = ledger.waiting.get(binding.key)
-        self._first.tried(binding.key)
+        self._first.drop(EVERYWHERE, binding.key)
         waiting = None if context.shortage is None else self._waiting(context, context.shortage, before, now)
         if waiting is None or context.shortage is None:
             if before is not None and before.term == context.cycle.affinity_name:
@@ -171,21 +140,21 @@ class StrictPriority:
         """Let the binding wait no more, and deduct what it takes until clusters report it."""
         binding, before = context.binding, dict(context.binding.spec.clusters)
         sets = len(binding.spec.components) > 1
-        added = {
-            name: int(name not in before) if sets else n - before.get(name, 0) for name, n in context.targets
-        }
+        count = {name: 1 if sets else replicas for name, replicas in context.targets}
+        if sets:
+            before = dict.fromkeys(before, 1)
+        added = {name: each - before.get(name, 0) for name, each in count.items()}
         self._ledger.decide(binding, added, request_of(binding, sets=sets))
         return fw.SUCCESS
 
     def unreserve(self, context: fw.BindContext, /) -> None:
         """Let the binding wait again, unless the decision may be stored."""
-        key = context.binding.key
+        binding = context.binding
         if not context.may_be_stored:
-            self._ledger.undo(key)
-            if (
-                stored := self._handle.binding(key)
-            ) is None or stored.generation != context.binding.generation:
-                self._ledger.remove(key)
+            self._ledger.undo(binding.key)
+            stored = self._handle.binding(binding.key)
+            if stored is None or stored.generation != binding.generation:
+                self._ledger.remove(binding.key)
 
     async def run(self) -> None:
         """End holds in time, also while nothing is decided."""
@@ -273,27 +242,6 @@ class StrictPriority:
         else:
             text += "; no room is held for it"
         return text if place == 1 else f"{text}; first is {ranked[0].binding.key}"
-
-
-class _Process:
-    """What the plugins of all profiles share."""
-
-    def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool) -> None:
-        self.args, self.profile, self._handle = args, handle.profile, handle
-        limits = Limits(args.hold_from, args.hold_seconds, args.max_held_percent)
-        self.ledger = Ledger(
-            limits,
-            clusters=handle.snapshot,
-            wake=handle.enqueue,
-            now=handle.now,
-            ended=self._ended,
-            deducts=deducts,
-        )
-        self.first = BetterFirst(wake=handle.enqueue, now=handle.now, seconds=args.hold_seconds)
-
-    def _ended(self, waiting: Waiting) -> None:
-        text = f"no room is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
-        self._handle.record_event(waiting.binding, warning=True, reason=HOLD_ENDED, text=text)
 
 
 def _counts_sets(binding: Binding, needed: int) -> bool:

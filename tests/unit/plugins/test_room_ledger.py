@@ -7,10 +7,10 @@ from random import Random
 import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.framework import Snapshot
-from karmada_scheduler.testing import cluster, snapshot
+from karmada_scheduler.testing import FakeHandle, cluster, make, snapshot
 from karmada_scheduler_plugins._room import Part, Waiting, fit, places, rank_of, request_of
-from karmada_scheduler_plugins._room_ledger import MOST_WOKEN, Ledger, Limits
+from karmada_scheduler_plugins._room_ledger import MOST_WOKEN
+from karmada_scheduler_plugins.strict_priority import StrictPriority
 from tests.unit.plugins.waiting_fleet import job
 
 NAMES = ("m1", "m2", "m3")
@@ -20,19 +20,12 @@ CPU = 100
 class World:
     """A ledger, clusters, bindings, and what was decided about them."""
 
-    def __init__(self, random: Random, limits: Limits) -> None:
-        self.random, self.now, self.free = random, 0.0, dict.fromkeys(NAMES, 0)
+    def __init__(self, random: Random, **args: int) -> None:
+        self.random, self.free = random, dict.fromkeys(NAMES, 0)
         self.decided = dict[BindingKey, tuple[dict[str, int], Binding]]()
         self.jobs = [self._job(number) for number in range(12)]
-        self.snapshot, self.woken = Snapshot(), set[BindingKey]()
-        self.ledger = Ledger(
-            limits,
-            clusters=lambda: self.snapshot,
-            wake=self.woken.add,
-            now=lambda: self.now,
-            ended=lambda _: None,
-            deducts=True,
-        )
+        self.handle = FakeHandle()
+        self.ledger = make(StrictPriority, args, handle=self.handle)._ledger
         self.report()
 
     def _job(self, number: int) -> Binding:
@@ -45,14 +38,14 @@ class World:
         ).build()
 
     def report(self) -> None:
-        self.snapshot = snapshot(
-            *(
-                cluster(name).capacity(cpu=CPU).allocated({"cpu": CPU - free})
-                for name, free in self.free.items()
+        self.handle.show(
+            snapshot(
+                *(
+                    cluster(name).capacity(cpu=CPU).allocated({"cpu": CPU - free})
+                    for name, free in self.free.items()
+                )
             )
         )
-        for each in self.snapshot:
-            self.ledger.follow(each.name, each)
 
     def step(self) -> None:
         random, each = self.random, self.random.choice(self.jobs)
@@ -62,7 +55,7 @@ class World:
             case "wait" if each.key not in self.decided:
                 names = frozenset(random.sample(NAMES, random.randint(1, 3)))
                 chosen = frozenset(random.sample(sorted(names), 1)) if random.random() < 0.3 else None
-                self.woken.discard(each.key)
+                self.handle.enqueued = [key for key in self.handle.enqueued if key != each.key]
                 waiting = Waiting(
                     each,
                     rank_of(each),
@@ -70,7 +63,7 @@ class World:
                     random.randint(1, 40),
                     names,
                     chosen,
-                    self.now,
+                    self.handle.time,
                 )
                 self.ledger.add(waiting, names)
             case "report":
@@ -81,15 +74,15 @@ class World:
             case "decide" if each.key not in self.decided:
                 added = {random.choice(NAMES): random.randint(1, 5)}
                 self.ledger.decide(each, added, request_of(each, sets=False))
-                if self.ledger.has_decided(each.key):
+                if self.ledger.decided.get(each.key):
                     self.decided[each.key] = added, each
             case "undo" if each.key in self.decided:
                 self.ledger.undo(each.key)
                 del self.decided[each.key]
             case "pass":
-                self.now += random.choice((1, 20, 200))
+                self.handle.time += random.choice((1, 20, 200))
                 self.ledger.tick()
-        self.decided = {key: found for key, found in self.decided.items() if self.ledger.has_decided(key)}
+        self.decided = {key: found for key, found in self.decided.items() if self.ledger.decided.get(key)}
 
     def check(self) -> None:
         """Share the room of each cluster afresh, and compare."""
@@ -110,15 +103,14 @@ class World:
         for key, waiting in self.ledger.waiting.items():
             assert waiting.room == rooms.get(key, {})
             assert waiting.total == sum(count for name, count in waiting.room.items() if waiting.counts(name))
-            assert (key in self.woken) or waiting.total < waiting.missing
+            assert (key in self.handle.enqueued) or waiting.total < waiting.missing
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_room_is_shared_as_if_afresh_after_any_change(seed: int) -> None:
     random = Random(seed)
-    world = World(
-        random, Limits(random.choice((1, 7)), random.choice((0, 50, 500)), random.choice((0, 5, 50)))
-    )
+    args = {"holdFrom": (1, 7), "holdSeconds": (0, 50, 500), "maxHeldPercent": (0, 5, 50)}
+    world = World(random, **{name: random.choice(values) for name, values in args.items()})
     for _ in range(120):
         world.step()
         world.check()
@@ -132,7 +124,7 @@ def test_a_replica_takes_as_many_places_of_a_smaller_one_as_it_is_larger_and_at_
 
 
 def test_a_ledger_that_knows_no_waiting_binding_keeps_no_decision() -> None:
-    world = World(Random(0), Limits())
+    world = World(Random(0))
     world.ledger.decide(world.jobs[0], {"m1": 3}, request_of(world.jobs[0], sets=False))
-    assert not world.ledger.has_decided(world.jobs[0].key)
-    assert world.ledger.is_idle
+    assert not world.ledger.decided
+    assert not world.ledger.named
