@@ -26,6 +26,7 @@ NAVIGATION = {
         docs/move-a-namespace
         docs/no-harm
         docs/replicas-that-run
+        docs/priority
         docs/web
         docs/claims
     """,

@@ -160,14 +160,15 @@ async def candidates_of(
 
 def estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
     """Return a candidate with what EstimateReplicas plugins change."""
-    name, free = candidate.name, candidate.allocatable
+    cluster, score, tier, available, free = candidate
+    name = cluster.name
     less, at_least, most = 0, 0, MAX_INT32
     for _, each in estimates:
         less += each.less.get(name, 0)
         at_least = max(at_least, each.at_least.get(name, 0))
         most = min(most, each.most.get(name, MAX_INT32))
     changed = min(max(free - less, at_least), most)
-    return candidate._replace(available=candidate.available - free + changed, allocatable=changed)
+    return Candidate(cluster, score, tier, available - free + changed, changed)
 
 
 def scores_of(
