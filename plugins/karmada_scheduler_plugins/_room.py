@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, Component, TargetCluster, footprint
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32, Quantity
-from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 Rank = tuple[float, float, BindingKey]
 """The order of waiting bindings: by priority, creation and key; the lowest is the first."""
@@ -50,7 +50,8 @@ def fit_empty(cluster: Cluster, request: Request) -> int:
     return fit({name: thousandths(has[name]) for name, _ in request if name in has}, request)
 
 
-class Waiting(IdentityStruct):
+@dataclass(eq=False, slots=True)
+class Waiting:
     """A binding that waits for room.
 
     Attributes:
@@ -103,10 +104,11 @@ class Part(NamedTuple):
     """Equal replicas on one cluster."""
 
     request: Request
-    count: int
+    number: int
 
 
-class Shared(Struct):
+@dataclass(eq=False, slots=True)
+class Shared:
     """The room of a cluster, and whose it is.
 
     Attributes:
@@ -153,15 +155,15 @@ class Shared(Struct):
 
 def thousandths(amount: Quantity) -> int:
     power = amount.exponent + 3
-    return amount.unscaled * 10**power if power >= 0 else amount.unscaled // 10**-power
+    return int(amount.unscaled * 10**power) if power >= 0 else int(amount.unscaled // 10**-power)
 
 
 def take(free: dict[str, int], part: Part) -> None:
     for name, amount in part.request:
-        free[name] = free.get(name, 0) - amount * part.count
+        free[name] = free.get(name, 0) - amount * part.number
 
 
 def places(part: Part, request: Request) -> int:
     """Return how many places for another request some replicas may take on nodes; a small one may take a place alone."""
     asked = dict(part.request)
-    return part.count * max(1, *(-(-asked.get(name, 0) // amount) for name, amount in request))
+    return part.number * max(1, *(-(-asked.get(name, 0) // amount) for name, amount in request))

@@ -19,7 +19,6 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework import Handle
-from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._better_first import BetterFirst
 from karmada_scheduler_plugins._room import Part, Rank, Request, Shared, Waiting, fit, take, thousandths
 
@@ -34,7 +33,8 @@ REPORT_SECONDS: Final = 12.0
 _RANK: Final = attrgetter("rank")
 
 
-class _Decided(Struct):
+@dataclass(eq=False, slots=True)
+class _Decided:
     """A decision that clusters do not report yet.
 
     Attributes:
@@ -153,7 +153,7 @@ class Ledger:
         parts = {name: Part(request, count) for name, count in added.items() if count > 0}
         for name, part in before.parts.items() if before is not None else ():
             if name in binding.spec.target_names:
-                parts[name] = Part(request, part.count + (parts[name].count if name in parts else 0))
+                parts[name] = Part(request, part.number + (parts[name].number if name in parts else 0))
         waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + UNREPORTED_SECONDS)
         rooms = frozenset(waiting.room if waiting is not None else ())
         names = self._put(key, _Decided(parts, until, set(), waiting, before))
@@ -262,7 +262,7 @@ class Ledger:
         order, and the first in any case.
         """
         lowest = 1 - self.args.hold_from
-        start = bisect_left(self.ranked, lowest, key=lambda each: each.rank[0])
+        start = bisect_left(self.ranked, float(lowest), key=lambda each: each.rank[0])
         limit = {name: amount * self.args.max_held_percent // 100 for name, amount in self._fleet.items()}
         low: list[Waiting] = []
         for each in (each for each in self.ranked[start:] if each.may_hold):
