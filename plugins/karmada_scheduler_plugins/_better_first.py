@@ -9,12 +9,12 @@ from typing import Final, NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework import Handle
-from karmada_scheduler_plugins._room import Rank, rank_of
+from karmada_scheduler_plugins._held_capacity import Rank, rank_of
 
 EVERYWHERE: Final = ""
 """The scope of bindings that all others let go first; the other scopes are namespaces."""
 START_SECONDS: Final = 60.0
-"""How long those that waited for room before a start go first, at most."""
+"""How long those that waited for capacity before a start go first, at most."""
 _NO_WORD: Final = re.compile(r"[^\w./-]+")
 
 
@@ -27,7 +27,7 @@ class _First(NamedTuple):
 
 
 class BetterFirst:
-    """Those that a quota has refused, by namespace, and those that were waiting for room before a start."""
+    """Those that a quota has refused, by namespace, and those that were waiting for capacity before a start."""
 
     def __init__(self, handle: Handle) -> None:
         """Start empty."""
@@ -57,7 +57,7 @@ class BetterFirst:
             self._handle.enqueue(waiting)
 
     def before(self, binding: Binding) -> BindingKey | None:
-        """Return a binding that goes before one that needs room; None if none does."""
+        """Return a binding that goes before one that needs capacity; None if none does."""
         spec = binding.spec
         has_all = spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas
         if not self._first or not spec.is_workload or has_all:

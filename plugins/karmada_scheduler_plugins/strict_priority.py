@@ -1,4 +1,4 @@
-"""StrictPriority: free room is held for the bindings that wait for it, in the order of their priorities. Off by default.
+"""StrictPriority: free capacity is held for the bindings that wait for it, in the order of their priorities. Off by default.
 
 docs/priority.md explains it for operators.
 """
@@ -21,21 +21,21 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
 from karmada_scheduler_plugins._better_first import EVERYWHERE
-from karmada_scheduler_plugins._room import Request, Waiting, fit_empty, rank_of, request_of
-from karmada_scheduler_plugins._room_ledger import Ledger, StrictPriorityArgs
+from karmada_scheduler_plugins._capacity_ledger import Ledger, StrictPriorityArgs
+from karmada_scheduler_plugins._held_capacity import Request, Waiting, fit_empty, rank_of, request_of
 
-WAITS_FOR_ROOM: Final = "WaitsForRoom"
-WAITS: Final = "Waits for room: "
-"""In the condition of every binding that waits for room."""
+WAITS_EVENT: Final = "WaitsForCapacity"
+WAITS: Final = "Waits for capacity: "
+"""In the condition of every binding that waits for capacity."""
 NET_SECONDS: Final = 300.0
-"""After this time a binding that waits is tried again without being woken."""
+"""After this time a binding that waits is tried again without being enqueued."""
 FIRST: Final = 20
 """So many of the ranking are tried again every ``retrySeconds`` if they fit by what clusters report, and did not fit."""
 _SHOWN: Final = 3
 
 
 class StrictPriority:
-    """Hold free room for the bindings that wait for it, in the order of their priorities, and wake the first that fits."""
+    """Hold free capacity for the bindings that wait for it, in the order of their priorities, and wake the first that fits."""
 
     name = "StrictPriority"
     post_filter_for = frozenset({"capacity", "filter"})
@@ -47,7 +47,7 @@ class StrictPriority:
         assert isinstance(known, Ledger)
         if known.args != args:
             raise ValueError(
-                f"its args must be those of the profile {known.profile}: all wait for the same room"
+                f"its args must be those of the profile {known.profile}: all wait for the same capacity"
             )
         self._ledger, self._first = known, known.first
 
@@ -133,7 +133,7 @@ class StrictPriority:
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
         if before is None and WAITS not in str(condition.get("message")):
             text = self._text(waiting)
-            self._handle.record_event(binding, warning=False, reason=WAITS_FOR_ROOM, text=text)
+            self._handle.record_event(binding, warning=False, reason=WAITS_EVENT, text=text)
         return self._answer(waiting)
 
     def reserve(self, context: fw.BindContext, /) -> fw.Result:
@@ -233,14 +233,16 @@ class StrictPriority:
     def _text(self, waiting: Waiting) -> str:
         ranked, place = self._ledger.ranked, self._ledger.place_of(waiting)
         text = f"{WAITS}{_ordinal(place)} of {len(ranked)} by priority"
-        room = waiting.room if waiting.holds else {}
-        held = sorted((name for name in room if waiting.counts(name)), key=lambda name: (-room[name], name))
+        capacity = waiting.found if waiting.holds else {}
+        held = sorted(
+            (name for name in capacity if waiting.counts(name)), key=lambda name: (-capacity[name], name)
+        )
         if held:
             more = f" and {len(held) - _SHOWN} more clusters" if len(held) > _SHOWN else ""
             count, since = min(waiting.total, waiting.missing), datetime.fromtimestamp(waiting.since, UTC)
             text += f"; {count} of {waiting.missing} replicas are held on {', '.join(held[:_SHOWN])}{more} since {since:%H:%M} UTC"
         else:
-            text += "; no room is held for it"
+            text += "; no capacity is held for it"
         return text if place == 1 else f"{text}; first is {ranked[0].binding.key}"
 
 

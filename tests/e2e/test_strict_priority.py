@@ -1,4 +1,4 @@
-"""StrictPriority on a real control plane: who waits with the best priority gets the room that becomes free (karmada-io/karmada#7802)."""
+"""StrictPriority on a real control plane: who waits with the best priority gets the capacity that becomes free (karmada-io/karmada#7802)."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def test_the_best_priority_that_waits_is_placed_first_and_the_others_after_it(
     start_scheduler(GATE, enabling(tmp_path, StrictPriority={}))
     jobs.report(sim_c1=0)
     jobs.create("young", "sim-c1", replicas=2)
-    jobs.wait_refused("young", "Waits for room: 1st of 1 by priority; no room is held for it")
+    jobs.wait_refused("young", "Waits for capacity: 1st of 1 by priority; no capacity is held for it")
     jobs.create("important", "sim-c1", replicas=4, priority=1000)
-    jobs.wait_refused("important", "Waits for room: 1st of 2 by priority")
+    jobs.wait_refused("important", "Waits for capacity: 1st of 2 by priority")
     jobs.report(sim_c1=3)
     jobs.create("new", "sim-c1", replicas=2)
     jobs.wait_refused("new", f"first is {jobs.namespace}/important")
@@ -102,7 +102,7 @@ def test_the_best_priority_that_waits_is_placed_first_and_the_others_after_it(
     assert names_of_results(controlplane, "my-scheduler", jobs.namespace) == ["important", "young", "new"]
 
 
-def test_without_the_plugin_a_lower_priority_takes_the_room(
+def test_without_the_plugin_a_lower_priority_takes_the_capacity(
     jobs: Jobs, start_scheduler: StartScheduler
 ) -> None:
     start_scheduler(GATE)

@@ -1,4 +1,4 @@
-"""StrictPriority: free room is held for who waits, and the first of the ranking is woken and placed first."""
+"""StrictPriority: free capacity is held for who waits, and the first of the ranking is enqueued and placed first."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def test_a_lower_rank_does_not_take_what_is_free_for_who_waits_and_without_the_p
     assert schedule(LOW, *fleet.clusters()).placed == {"m1": 2}
 
 
-def test_a_hold_grows_as_room_returns_and_who_waits_is_woken_once_when_all_of_it_fits() -> None:
+def test_a_hold_grows_as_capacity_returns_and_who_waits_is_enqueued_once_when_all_of_it_fits() -> None:
     fleet = Fleet(m1=4)
     fleet.fits(FIRST)
     assert fleet.report(m1=7) == []
@@ -45,7 +45,7 @@ def test_a_hold_grows_on_all_clusters_together() -> None:
     assert fleet.report(m2=5) == ["first"]
 
 
-def test_a_better_rank_sees_no_hold_and_takes_the_room() -> None:
+def test_a_better_rank_sees_no_hold_and_takes_the_capacity() -> None:
     fleet = Fleet(m1=4)
     fleet.fits(FIRST)
     assert fleet.try_(job("best", 3, priority=11)).placed == {"m1": 3}
@@ -75,13 +75,13 @@ def test_other_clusters_stay_open() -> None:
     assert fleet.try_(LOW).placed == {"m2": 2}
 
 
-def test_a_deleted_binding_holds_nothing_and_who_fits_now_is_woken() -> None:
+def test_a_deleted_binding_holds_nothing_and_who_fits_now_is_enqueued() -> None:
     fleet = Fleet(m1=4)
     fleet.fits(FIRST)
     fleet.fits(LOW)
     fleet.handle.enqueued.clear()
     fleet.plugin.observe(FIRST.build(), None)
-    assert fleet.woken == ["low"]
+    assert fleet.enqueued == ["low"]
     assert fleet.fits(LOW)
 
 
@@ -122,7 +122,7 @@ def test_of_a_cluster_that_reports_nodes_a_small_replica_takes_a_whole_place() -
 # --- constraints ---
 
 
-def test_what_needs_one_cluster_holds_the_one_with_the_most_room_and_keeps_it() -> None:
+def test_what_needs_one_cluster_holds_the_one_with_the_most_capacity_and_keeps_it() -> None:
     fleet, big = Fleet(m1=5, m2=6), job("big", 8, 10).spread("cluster", 1, 1)
     fleet.fits(big)
     assert fleet.held(big) == {"m2": 6}
@@ -244,10 +244,10 @@ def test_hold_from_says_which_priorities_hold_all_that_they_need() -> None:
     assert [each.holds for each in fleet.plugin._ledger.ranked] == [True, False]
 
 
-def test_best_effort_namespaces_hold_nothing_and_are_woken() -> None:
+def test_best_effort_namespaces_hold_nothing_and_are_enqueued() -> None:
     fleet = Fleet({"bestEffortNamespaces": ["default"]}, m1=4)
     run = fleet.try_(FIRST)
-    assert "Waits for room: 1st of 1 by priority; no room is held for it" in run.condition.message
+    assert "Waits for capacity: 1st of 1 by priority; no capacity is held for it" in run.condition.message
     assert fleet.fits(LOW)
     assert fleet.report(m1=10) == ["first"]
 
@@ -275,7 +275,7 @@ def test_without_an_end_a_hold_stays() -> None:
     assert not fleet.fits(LOW)
 
 
-def test_at_most_fifty_are_woken_by_a_change_the_first_of_the_ranking_first() -> None:
+def test_at_most_fifty_are_enqueued_by_a_change_the_first_of_the_ranking_first() -> None:
     fleet = Fleet(m1=0)
     for number in range(60):
         fleet.fits(job(f"j{number:02}", 1, 60 - number))
@@ -286,7 +286,7 @@ def test_at_most_fifty_are_woken_by_a_change_the_first_of_the_ranking_first() ->
 # --- what is decided and not reported ---
 
 
-def test_the_room_that_who_waited_has_got_is_not_given_away_before_clusters_report_it() -> None:
+def test_the_capacity_that_who_waited_has_got_is_not_given_away_before_clusters_report_it() -> None:
     fleet = Fleet(m1=4)
     fleet.fits(FIRST)
     fleet.report(m1=8)
@@ -328,7 +328,7 @@ def test_after_a_lost_answer_who_waited_is_placed_if_it_was_not_written() -> Non
     assert fleet.try_(FIRST).placed == {"m1": 8}
 
 
-def test_what_is_decided_for_others_is_not_counted_as_room_of_who_waits() -> None:
+def test_what_is_decided_for_others_is_not_counted_as_capacity_of_who_waits() -> None:
     fleet = Fleet(m1=6)
     fleet.fits(job("large", 2, 10, cpu=5))
     assert fleet.fits(job("rest", 1))
@@ -367,7 +367,7 @@ def test_while_a_quota_refuses_a_binding_those_of_lower_rank_stay_out_of_the_que
     assert context(job("placed", 1).on(m1=1).build()).is_success
     assert context(job("other", 1).replicas(1, memory="1Gi").build()).is_success
     fleet.handle.put(job("refused", 2, 10).on(m1=2).build())
-    assert fleet.woken == ["low"]
+    assert fleet.enqueued == ["low"]
     assert context(LOW.build()).is_success
 
 
@@ -378,7 +378,7 @@ def test_a_refusal_by_a_quota_lets_lower_ranks_wait_for_a_time_only() -> None:
     assert fleet.framework.binding.run_pre_enqueue(LOW.build()).is_success
 
 
-def test_after_a_start_who_waited_for_room_goes_before_lower_ranks() -> None:
+def test_after_a_start_who_waited_for_capacity_goes_before_lower_ranks() -> None:
     before = Fleet(m1=4)
     waited = before.try_(FIRST)
     condition = {"type": "Scheduled", "status": "False", "reason": "Unschedulable"}
@@ -386,19 +386,19 @@ def test_after_a_start_who_waited_for_room_goes_before_lower_ranks() -> None:
     after = Fleet(m1=4)
     gate = after.framework.binding.run_pre_enqueue
     after.plugin.observe(None, stored.build())
-    assert after.woken == ["first"]
+    assert after.enqueued == ["first"]
     assert not gate(LOW.build()).is_success
     assert gate(stored.build()).is_success
     after.fits(stored)
     assert gate(LOW.build()).is_success
     assert not after.fits(LOW)
-    assert [key for key, _ in after.events("WaitsForRoom")] == [key_of(LOW)]
+    assert [key for key, _ in after.events("WaitsForCapacity")] == [key_of(LOW)]
 
 
 def test_who_waited_and_is_never_tried_is_let_go_first_for_a_minute() -> None:
     fleet = Fleet(m1=4)
     waited = job("waited", 8, 10).condition(
-        type="Scheduled", status="False", reason="Unschedulable", message="Waits for room: 1st of 1"
+        type="Scheduled", status="False", reason="Unschedulable", message="Waits for capacity: 1st of 1"
     )
     fleet.plugin.observe(None, waited.build())
     gate = fleet.framework.binding.run_pre_enqueue
@@ -419,22 +419,22 @@ def test_the_condition_says_the_place_what_is_held_and_who_is_first() -> None:
     again = fleet.try_(FIRST)
     assert again.condition.reason == "Unschedulable"
     assert again.condition.message == text.format(7) + (
-        "Waits for room: 1st of 1 by priority; 7 of 8 replicas are held on m1, m2 since 10:00 UTC"
+        "Waits for capacity: 1st of 1 by priority; 7 of 8 replicas are held on m1, m2 since 10:00 UTC"
     )
     assert fleet.try_(LOW).condition.message == text.format(0) + (
-        "Waits for room: 2nd of 2 by priority; no room is held for it; first is default/first-deployment"
+        "Waits for capacity: 2nd of 2 by priority; no capacity is held for it; first is default/first-deployment"
     )
     one = fleet.try_(job("one", 9, 5).spread("cluster", 1, 1)).condition
     assert one.reason == "SchedulerError"
-    assert "no enough resource when selecting 1 clusters. Waits for room: 2nd of 3" in one.message
+    assert "no enough resource when selecting 1 clusters. Waits for capacity: 2nd of 3" in one.message
 
 
 def test_the_event_that_a_binding_waits_is_recorded_once() -> None:
     fleet = Fleet(m1=4)
     for _ in range(3):
         fleet.fits(FIRST)
-    assert [text for _, text in fleet.events("WaitsForRoom")] == [
-        "Waits for room: 1st of 1 by priority; 4 of 8 replicas are held on m1 since 10:00 UTC"
+    assert [text for _, text in fleet.events("WaitsForCapacity")] == [
+        "Waits for capacity: 1st of 1 by priority; 4 of 8 replicas are held on m1 since 10:00 UTC"
     ]
 
 

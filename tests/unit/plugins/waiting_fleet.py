@@ -62,7 +62,7 @@ class Fleet:
         self.nodes[name] = count
 
     def try_(self, found: BindingBuilder, **more: Any) -> Run:
-        """Schedule a binding, and forget who was woken."""
+        """Schedule a binding, and forget who was enqueued."""
         self.handle.enqueued.clear()
         return schedule(found, *self.clusters(), plugins=self.framework, handle=self.handle, **more)
 
@@ -70,20 +70,22 @@ class Fleet:
         return self.try_(found, **more).error is None
 
     def report(self, **free: int) -> list[str]:
-        """Let clusters report other free cpu; return who is woken, in order."""
+        """Let clusters report other free cpu; return who is enqueued, in order."""
         self.free |= free
         self.handle.enqueued.clear()
         self.handle.show(snapshot(*self.clusters()))
-        return self.woken
+        return self.enqueued
 
     @property
-    def woken(self) -> list[str]:
+    def enqueued(self) -> list[str]:
         return [key.name.removesuffix("-deployment") for key in self.handle.enqueued]
 
     def held(self, found: BindingBuilder) -> dict[str, int]:
         """Return what is held for a binding that waits."""
         waiting = self.plugin._ledger.waiting[key_of(found)]
-        return {name: count for name, count in waiting.room.items() if waiting.holds and waiting.counts(name)}
+        return {
+            name: count for name, count in waiting.found.items() if waiting.holds and waiting.counts(name)
+        }
 
     def pass_(self, seconds: float) -> None:
         self.handle.time += seconds

@@ -1,7 +1,7 @@
-"""The ledger of StrictPriority: who waits for room, and which free room is held for them.
+"""The ledger of StrictPriority: who waits for capacity, and which free capacity is held for them.
 
 A hold is not a number that is written down once: what a waiting binding finds free on a cluster, after those of better rank, is
-held for it. So holds never exceed what is free, and grow when Pods end. The room of a cluster is shared again when the cluster
+held for it. So holds never exceed what is free, and grow when Pods end. The capacity of a cluster is shared again when the cluster
 reports, and when who waits for it changes; nothing walks over all bindings or clusters.
 """
 
@@ -20,10 +20,19 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework import Handle
 from karmada_scheduler_plugins._better_first import BetterFirst
-from karmada_scheduler_plugins._room import Part, Rank, Request, Shared, Waiting, fit, take, thousandths
+from karmada_scheduler_plugins._held_capacity import (
+    Part,
+    Rank,
+    Request,
+    Shared,
+    Waiting,
+    fit,
+    take,
+    thousandths,
+)
 
 HOLD_ENDED: Final = "HoldEnded"
-MOST_WOKEN: Final = 50
+MOST_ENQUEUED: Final = 50
 """Bindings that one change of a cluster enqueues, in rank order."""
 UNREPORTED_SECONDS: Final = 300.0
 """How long a decision counts as taken at most, as with the gate SchedulingOvercommitProtection."""
@@ -83,12 +92,12 @@ class StrictPriorityArgs:
 
 
 class Ledger:
-    """The waiting bindings of all profiles, and the room that is theirs.
+    """The waiting bindings of all profiles, and the capacity that is theirs.
 
     Attributes:
-        args: Whose room is held.
+        args: Whose capacity is held.
         profile: The profile that was made first.
-        first: Those that go first, whatever room there is.
+        first: Those that go first, whatever capacity there is.
         waiting: Those that wait, by key.
         ranked: The same in rank order.
         decided: Decisions that clusters do not report yet.
@@ -120,11 +129,11 @@ class Ledger:
         """Return the place of a binding in the ranking, from 1."""
         return bisect_left(self.ranked, waiting.rank, key=_RANK) + 1
 
-    def add(self, waiting: Waiting, rooms: Iterable[str]) -> None:
-        """Let a binding wait, or wait again after another attempt; ``rooms`` are the clusters that can take some of it."""
-        names, before = set(rooms), self._drop(waiting.binding.key)
+    def add(self, waiting: Waiting, clusters: Iterable[str]) -> None:
+        """Let a binding wait, or wait again after another attempt; ``clusters`` are those that can take some of it."""
+        names, before = set(clusters), self._drop(waiting.binding.key)
         if before is not None:
-            names |= before.room.keys()
+            names |= before.found.keys()
             waiting.holds = before.holds and waiting.may_hold
         self.waiting[waiting.binding.key] = waiting
         insort(self.ranked, waiting, key=_RANK)
@@ -134,7 +143,7 @@ class Ledger:
     def remove(self, key: BindingKey) -> None:
         """Let a binding wait no more, and share what it held."""
         if (waiting := self._drop(key)) is not None:
-            self._share(waiting.room.keys() | self._update_holders())
+            self._share(waiting.found.keys() | self._update_holders())
 
     def _drop(self, key: BindingKey) -> Waiting | None:
         waiting = self.waiting.pop(key, None)
@@ -155,16 +164,16 @@ class Ledger:
             if name in binding.spec.target_names:
                 parts[name] = Part(request, part.number + (parts[name].number if name in parts else 0))
         waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + UNREPORTED_SECONDS)
-        rooms = frozenset(waiting.room if waiting is not None else ())
+        former = frozenset(waiting.found if waiting is not None else ())
         names = self._put(key, _Decided(parts, until, set(), waiting, before))
-        self._share(names | rooms | self._update_holders())
+        self._share(names | former | self._update_holders())
 
     def undo(self, key: BindingKey) -> None:
         """Take a decision back that was not written."""
         if (decided := self.decided.get(key)) is not None:
             self._share(self._put(key, decided.before))
             if decided.waiting is not None:
-                decided.waiting.is_woken = False
+                decided.waiting.is_enqueued = False
                 self.add(decided.waiting, decided.waiting.clusters)
 
     def reported(self, key: BindingKey, clusters: Iterable[str]) -> None:
@@ -242,10 +251,8 @@ class Ledger:
             self._release(key, over)
         for each in [each for each in self.ranked if self._end_of(each) <= now]:
             each.may_hold, each.rests_until = False, now + self.args.hold_seconds
-            self._share(each.room.keys() | self._update_holders(each))
-            text = (
-                f"no room is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
-            )
+            self._share(each.found.keys() | self._update_holders(each))
+            text = f"no capacity is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
             self._handle.record_event(each.binding, warning=True, reason=HOLD_ENDED, text=text)
         untils = (each for decided in self.decided.values() for each in decided.until.values())
         ends = (*untils, *map(self._end_of, self.ranked))
@@ -256,7 +263,7 @@ class Ledger:
         return waiting.since + seconds if seconds and waiting.holds else math.inf
 
     def _update_holders(self, changed: Waiting | None = None) -> set[str]:
-        """Decide for whom room is held; return the clusters of those for whom that changes.
+        """Decide for whom capacity is held; return the clusters of those for whom that changes.
 
         All of the priorities from ``hold_from`` hold. Of the others those that need less together than the limit, in rank
         order, and the first in any case.
@@ -277,13 +284,13 @@ class Ledger:
             holds = each.may_hold and (each.rank[0] < lowest or id(each) in holding)
             if holds != each.holds:
                 each.holds, each.since = holds, self._handle.now()
-                names |= each.room.keys()
+                names |= each.found.keys()
             self._due = min(self._due, self._end_of(each))
         self._low = low
         return names
 
     def _share(self, names: Iterable[str]) -> None:
-        """Give the room of clusters to those who wait for it, in rank order, and wake those who find enough."""
+        """Give the capacity of clusters to those who wait for it, in rank order, and wake those who find enough."""
         snapshot = self._handle.snapshot()
         for name in names:
             self._share_one(name, snapshot.get(name))
@@ -298,22 +305,22 @@ class Ledger:
             take(shared.free, part)
         shared.seen = seen if self._deducts else shared.free
         before, shared.found, shared.holds = shared.found, {}, []
-        left, rooms, full = dict(shared.free), dict[Request, int](), set[Request]()
+        left, fits, full = dict(shared.free), dict[Request, int](), set[Request]()
         for each in self.ranked:
             if len(full) == len(self._requests):
                 break
             if name not in each.clusters or each.request in full:
                 continue
-            if (room := rooms.get(each.request)) is None:
-                room = rooms[each.request] = fit(left, each.request)
-            if not room:
+            if (capacity := fits.get(each.request)) is None:
+                capacity = fits[each.request] = fit(left, each.request)
+            if not capacity:
                 full.add(each.request)
                 continue
-            found = shared.found[each.binding.key] = (each, min(room, each.missing))
+            found = shared.found[each.binding.key] = (each, min(capacity, each.missing))
             if each.holds and each.counts(name):
                 shared.holds.append(found)
                 take(left, Part(each.request, found[1]))
-                rooms.clear()
+                fits.clear()
         shared.left, shared.known = left, {}
         for key, (each, _) in before.items():
             if key not in shared.found:
@@ -333,9 +340,9 @@ class Ledger:
             del self._shared[name]
 
     def _wake_fitting(self, shared: Shared) -> None:
-        now, woken = self._handle.now(), 0
+        now, enqueued = self._handle.now(), 0
         for each, count in shared.found.values():
             fits = max(each.total, count) >= each.missing
-            if fits and not each.is_woken and now >= each.not_before and woken < MOST_WOKEN:
-                each.is_woken, woken = True, woken + 1
+            if fits and not each.is_enqueued and now >= each.not_before and enqueued < MOST_ENQUEUED:
+                each.is_enqueued, enqueued = True, enqueued + 1
                 self._handle.enqueue(each.binding.key)

@@ -1,4 +1,4 @@
-"""What waits for room, and whose the room of a cluster is, for StrictPriority."""
+"""What waits for capacity, and whose the capacity of a cluster is, for StrictPriority."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def fit_empty(cluster: Cluster, request: Request) -> int:
 
 @dataclass(eq=False, slots=True)
 class Waiting:
-    """A binding that waits for room.
+    """A binding that waits for capacity.
 
     Attributes:
         binding: As it was when it did not fit.
@@ -60,14 +60,14 @@ class Waiting:
         request: What one replica takes.
         missing: Replicas, or 1 set of components.
         clusters: The clusters that may take it.
-        chosen: Those of them on which it holds room; None for all.
+        chosen: Those of them on which it holds capacity; None for all.
         since: When it began to hold, or to wait, in seconds since 1970.
         term: The affinity term that the hold is for.
-        may_hold: Whether room is held for it, if the limit of low priorities lets it.
+        may_hold: Whether capacity is held for it, if the limit of low priorities lets it.
         rests_until: When it may hold again.
-        not_before: When it may be woken: what clusters report says that it fits, and it did not.
-        holds: Whether room is held for it.
-        room: What it finds on clusters, after those of better rank.
+        not_before: When it may be enqueued: what clusters report says that it fits, and it did not.
+        holds: Whether capacity is held for it.
+        found: What it finds on clusters, after those of better rank.
         total: The sum of what is held for it, or would be.
     """
 
@@ -83,8 +83,8 @@ class Waiting:
     rests_until: float = 0.0
     not_before: float = 0.0
     holds: bool = False
-    is_woken: bool = False
-    room: dict[str, int] = field(default_factory=dict)
+    is_enqueued: bool = False
+    found: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
     def counts(self, name: str) -> bool:
@@ -93,9 +93,9 @@ class Waiting:
 
     def find(self, name: str, count: int) -> None:
         """Note how many replicas fit on a cluster."""
-        before = self.room.pop(name, 0)
+        before = self.found.pop(name, 0)
         if count:
-            self.room[name] = count
+            self.found[name] = count
         if self.counts(name):
             self.total += count - before
 
@@ -109,7 +109,7 @@ class Part(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Shared:
-    """The room of a cluster, and whose it is.
+    """The capacity of a cluster, and whose it is.
 
     Attributes:
         decided: What is decided and not reported.

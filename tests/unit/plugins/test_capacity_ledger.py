@@ -1,4 +1,4 @@
-"""The ledger of StrictPriority: whatever happens in whatever order, the room is whose it would be if it were shared afresh."""
+"""The ledger of StrictPriority: whatever happens in whatever order, the capacity is whose it would be if it were shared afresh."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.testing import FakeHandle, cluster, make, snapshot
-from karmada_scheduler_plugins._room import Part, Waiting, fit, places, rank_of, request_of
-from karmada_scheduler_plugins._room_ledger import MOST_WOKEN
+from karmada_scheduler_plugins._capacity_ledger import MOST_ENQUEUED
+from karmada_scheduler_plugins._held_capacity import Part, Waiting, fit, places, rank_of, request_of
 from karmada_scheduler_plugins.strict_priority import StrictPriority
 from tests.unit.plugins.waiting_fleet import job
 
@@ -17,7 +17,7 @@ NAMES = ("m1", "m2", "m3")
 CPU = 100
 
 
-class World:
+class Ledgers:
     """A ledger, clusters, bindings, and what was decided about them."""
 
     def __init__(self, random: Random, **args: int) -> None:
@@ -85,8 +85,8 @@ class World:
         self.decided = {key: found for key, found in self.decided.items() if self.ledger.decided.get(key)}
 
     def check(self) -> None:
-        """Share the room of each cluster afresh, and compare."""
-        rooms = dict[BindingKey, dict[str, int]]()
+        """Share the capacity of each cluster afresh, and compare."""
+        expected = dict[BindingKey, dict[str, int]]()
         for name in NAMES:
             left = {"cpu": self.free[name] * 1000, "pods": 1_000_000}
             for added, each in self.decided.values():
@@ -95,26 +95,28 @@ class World:
             for waiting in sorted(self.ledger.waiting.values(), key=lambda found: found.rank):
                 count = min(waiting.missing, fit(left, waiting.request)) if name in waiting.clusters else 0
                 if count:
-                    rooms.setdefault(waiting.binding.key, {})[name] = count
+                    expected.setdefault(waiting.binding.key, {})[name] = count
                 if waiting.holds and waiting.counts(name):
                     for resource, amount in waiting.request:
                         left[resource] -= amount * count
             assert all(amount >= 0 for amount in left.values()) or self.decided
         for key, waiting in self.ledger.waiting.items():
-            assert waiting.room == rooms.get(key, {})
-            assert waiting.total == sum(count for name, count in waiting.room.items() if waiting.counts(name))
+            assert waiting.found == expected.get(key, {})
+            assert waiting.total == sum(
+                count for name, count in waiting.found.items() if waiting.counts(name)
+            )
             assert (key in self.handle.enqueued) or waiting.total < waiting.missing
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_room_is_shared_as_if_afresh_after_any_change(seed: int) -> None:
+def test_the_capacity_is_shared_as_if_afresh_after_any_change(seed: int) -> None:
     random = Random(seed)
     args = {"holdFrom": (1, 7), "holdSeconds": (0, 50, 500), "maxHeldPercent": (0, 5, 50)}
-    world = World(random, **{name: random.choice(values) for name, values in args.items()})
+    ledgers = Ledgers(random, **{name: random.choice(values) for name, values in args.items()})
     for _ in range(120):
-        world.step()
-        world.check()
-    assert len(world.jobs) < MOST_WOKEN
+        ledgers.step()
+        ledgers.check()
+    assert len(ledgers.jobs) < MOST_ENQUEUED
 
 
 def test_a_replica_takes_as_many_places_of_a_smaller_one_as_it_is_larger_and_at_least_one() -> None:
@@ -124,7 +126,7 @@ def test_a_replica_takes_as_many_places_of_a_smaller_one_as_it_is_larger_and_at_
 
 
 def test_a_ledger_that_knows_no_waiting_binding_keeps_no_decision() -> None:
-    world = World(Random(0))
-    world.ledger.decide(world.jobs[0], {"m1": 3}, request_of(world.jobs[0], sets=False))
-    assert not world.ledger.decided
-    assert not world.ledger.named
+    ledgers = Ledgers(Random(0))
+    ledgers.ledger.decide(ledgers.jobs[0], {"m1": 3}, request_of(ledgers.jobs[0], sets=False))
+    assert not ledgers.ledger.decided
+    assert not ledgers.ledger.named
