@@ -122,12 +122,13 @@ class StrictPriority:
         binding, ledger, now = context.cycle.binding, self._ledger, self._handle.now()
         before = ledger.waiting.get(binding.key)
         self._first.drop(EVERYWHERE, binding.key)
-        waiting = None if context.shortage is None else self._waiting(context, context.shortage, before, now)
-        if waiting is None or context.shortage is None:
+        shortage = None if self._handle.is_dry_run else context.shortage
+        waiting = None if shortage is None else self._waiting(context, shortage, before, now)
+        if waiting is None or shortage is None:
             if before is not None and before.term == context.cycle.affinity_name:
                 ledger.remove(binding.key)
-            return fw.Result.unschedulable("its clusters could not take it if they were empty")
-        ledger.add(waiting, [each.name for each in context.shortage.candidates if each.allocatable > 0])
+            return fw.Result.unschedulable("nothing is held for it")
+        ledger.add(waiting, [each.name for each in shortage.candidates if each.allocatable > 0])
         if waiting.total < waiting.missing:  # else it fits by what clusters report, and does not
             waiting.not_before = now
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}

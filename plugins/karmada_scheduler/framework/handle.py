@@ -55,6 +55,10 @@ class Handle(Protocol):
     def shared(self) -> MutableMapping[str, object]:
         """What the plugins of all profiles have in common, by the name of the plugin: for counts of the whole process."""
 
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether a command asks, which follows no changes: nothing is known of what this plugin did in the scheduler."""
+
     def now(self) -> float:
         """Return the time in seconds since 1970. Tests can set it."""
 
@@ -133,6 +137,11 @@ class PluginHandle(Struct, frozen=True):
     record: Callable[[Binding, bool, str, str], None] = _do_nothing
     enqueue: Callable[[BindingKey], None] = _do_nothing
     shared: MutableMapping[str, object] = field(default_factory=dict[str, object])
+
+    @property
+    def is_dry_run(self) -> bool:
+        """Whether nobody enqueues what plugins enqueue."""
+        return self.enqueue is _do_nothing
 
     def bindings(self) -> Iterable[Binding]:
         """Return the given bindings."""

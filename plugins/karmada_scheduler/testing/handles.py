@@ -36,6 +36,7 @@ class FakeHandle:
         enqueued: The keys that plugins enqueued, in order.
         events: The Events that plugins recorded, in order.
         shared: What the plugins of all profiles have in common.
+        is_dry_run: Whether a command asks.
     """
 
     def __init__(self, *bindings: BindingBuilder, profile: str = DEFAULT_SCHEDULER_NAME) -> None:
@@ -46,6 +47,7 @@ class FakeHandle:
         self.enqueued: list[BindingKey] = []
         self.events: list[Recorded] = []
         self.shared: dict[str, object] = {}
+        self.is_dry_run = False
         self.profile: Final = profile
         self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
         self._workloads = {builder.build().key: builder.workload_answer.workload for builder in bindings}

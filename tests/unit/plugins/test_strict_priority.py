@@ -9,6 +9,7 @@ import pytest
 
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.testing import FakeHandle, framework, gates, make, profiles, schedule
 from karmada_scheduler_plugins.strict_priority import StrictPriority
 from tests.unit.plugins.waiting_fleet import Fleet, job, key_of
@@ -447,6 +448,14 @@ def test_who_waits_is_tried_again_after_five_minutes_and_soon_if_only_the_decisi
     assert fleet.report(m2=41) == []
     fleet.pass_(7)
     assert fleet.report(m2=42) == ["nodes"]
+
+
+def test_a_dry_run_holds_nothing_and_says_nothing_about_a_ranking() -> None:
+    fleet = Fleet(m1=4)
+    fleet.handle.is_dry_run = PluginHandle().is_dry_run
+    run = fleet.try_(FIRST)
+    assert run.condition.message.endswith("are not enough to schedule.")
+    assert fleet.fits(LOW)
 
 
 # --- args ---
