@@ -11,7 +11,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.framework import Handle
 from karmada_scheduler_plugins._held_capacity import Rank, rank_of
 
-EVERYWHERE: Final = ""
+EVERYWHERE: Final = "*"
 """The scope of bindings that all others let go first; the other scopes are namespaces."""
 START_SECONDS: Final = 60.0
 """How long those that waited for capacity before a start go first, at most."""
@@ -59,8 +59,9 @@ class BetterFirst:
     def before(self, binding: Binding) -> BindingKey | None:
         """Return a binding that goes before one that needs capacity; None if none does."""
         spec = binding.spec
-        has_all = spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas
-        if not self._first or not spec.is_workload or has_all:
+        if not self._first or not spec.is_workload:
+            return None
+        if spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas:
             return None
         rank, now, requirements = rank_of(binding), self._handle.now(), spec.replica_requirements
         asked = requirements.resource_request.keys() if requirements is not None else ()

@@ -166,4 +166,4 @@ def take(free: dict[str, int], part: Part) -> None:
 def places(part: Part, request: Request) -> int:
     """Return how many places for another request some replicas may take on nodes; a small one may take a place alone."""
     asked = dict(part.request)
-    return part.number * max(1, *(-(-asked.get(name, 0) // amount) for name, amount in request))
+    return part.number * max((1, *(-(-asked.get(name, 0) // amount) for name, amount in request)))

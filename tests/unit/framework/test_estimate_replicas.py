@@ -32,6 +32,16 @@ def test_without_an_estimate_the_estimators_count() -> None:
     assert placed(ReplicaEstimate()) == placed() == {"m1": 2, "m2": 4, "m3": 4}
 
 
+def test_while_no_plugin_estimates_anything_none_is_called() -> None:
+    cap = ReplicaEstimate(most={"m2": 1})
+    idle = plugin("Idle", estimate_replicas=answering(cap))
+    idle.estimates_nothing = True
+    web = binding("web").replicas(10, cpu=1).dynamic_weight()
+    assert schedule(web, *MEMBERS, plugins=with_in_tree(idle)).placed == placed()
+    idle.estimates_nothing = False
+    assert schedule(web, *MEMBERS, plugins=with_in_tree(idle)).placed == placed(cap)
+
+
 def test_a_cap_moves_the_rest_to_other_clusters() -> None:
     assert placed(ReplicaEstimate(most={"m2": 1})) == {"m1": 3, "m2": 1, "m3": 6}
 

@@ -8,6 +8,7 @@ import pytest
 
 from karmada_scheduler.framework import (
     SUCCESS,
+    Code,
     PostFilterContext,
     ReplicaEstimate,
     Result,
@@ -47,6 +48,12 @@ class Asks:
 
 def run(asks: Any, builder: BindingBuilder, *more: Any) -> Run:
     return schedule(builder, *MEMBERS, plugins=with_in_tree(asks, *more))
+
+
+def test_the_reasons_of_a_pending_result_follow_in_the_condition() -> None:
+    found = run(Asks(answer=Result(Code.PENDING, ("Waits for nodes",), retry_after=7)), divided(12))
+    assert found.condition.message.endswith("replicas 10 are not enough to schedule. Waits for nodes")
+    assert (found.condition.reason, found.retry_after) == ("Unschedulable", 7)
 
 
 def test_it_is_called_for_lack_of_capacity_at_assign_and_at_select() -> None:

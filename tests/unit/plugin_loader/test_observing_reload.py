@@ -10,6 +10,7 @@ from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.plugin_loader.handle import HandleBackend
 from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.framework.handle import PluginHandle
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.structs import replace
@@ -68,3 +69,13 @@ def test_a_new_version_of_the_file_gets_everything_and_then_the_changes(tmp_path
     put(3)
     assert second.seen[-1] == ("2", "3")
     assert len(first.seen) == before  # the version that was replaced is not called any more
+
+
+def test_the_plugins_of_all_profiles_share_a_mapping() -> None:
+    backend = HandleBackend(
+        bindings=BindingCache(), clusters=ClusterCache(), waiting=WaitingBindings(), now=lambda: 0.0
+    )
+    one, other = backend.handle_for("one"), backend.handle_for("other")
+    one.shared["Counts"] = 3
+    assert other.shared == {"Counts": 3}
+    assert (one.is_dry_run, PluginHandle().is_dry_run) == (False, True)
