@@ -101,7 +101,8 @@ class Ledger:
         waiting: Those that wait, by key.
         ranked: The same in rank order.
         decided: Decisions that clusters do not report yet.
-        named: The clusters that decisions have to know of: something is held there, or was and is decided.
+        named: The clusters that decisions have to know of: something is held there, or is decided.
+        waited: Those of ``decided`` that waited.
     """
 
     def __init__(self, args: StrictPriorityArgs, handle: Handle, *, deducts: bool) -> None:
@@ -120,6 +121,7 @@ class Ledger:
         self._shared: dict[str, Shared] = {}
         self.named: set[str] = set()
         self.decided: dict[BindingKey, _Decided] = {}
+        self.waited: set[BindingKey] = set()
         self._low: list[Waiting] = []
         self._clusters: dict[str, Cluster] = {}
         self._fleet = Counter[str]()
@@ -138,6 +140,8 @@ class Ledger:
         self.waiting[waiting.binding.key] = waiting
         insort(self.ranked, waiting, key=_RANK)
         self._requests[waiting.request] += 1
+        if len(self.waiting) == 1:  # what was decided before is shared only now
+            names |= self.named
         self._share(names | self._update_holders(waiting))
 
     def remove(self, key: BindingKey) -> None:
@@ -157,8 +161,6 @@ class Ledger:
     def decide(self, binding: Binding, added: Mapping[str, int], request: Request) -> None:
         """Deduct a decision until clusters report it; ``added`` are the replicas that it adds, by cluster."""
         key, before = binding.key, self.decided.get(binding.key)
-        if not self.waiting and before is None:
-            return
         parts = {name: Part(request, count) for name, count in added.items() if count > 0}
         for name, part in before.parts.items() if before is not None else ():
             if name in binding.spec.target_names:
@@ -174,15 +176,18 @@ class Ledger:
             self._share(self._put(key, decided.before))
             if decided.waiting is not None:
                 decided.waiting.is_enqueued = False
+                decided.waiting.not_before = self._handle.now() + self.args.retry_seconds  # after its own pause
                 self.add(decided.waiting, decided.waiting.clusters)
 
     def reported(self, key: BindingKey, clusters: Iterable[str]) -> None:
         """Note that clusters have the replicas of a decision; a short time later they report what these take."""
         decided, soon = self.decided[key], self._handle.now() + REPORT_SECONDS
-        for name in decided.parts.keys() & set(clusters):
+        for name in decided.parts.keys() & set(clusters) - decided.reported:
             decided.reported.add(name)
             decided.until[name] = min(decided.until[name], soon)
             self._due = min(self._due, soon)
+            if not self._deducts:
+                self._share([name])
 
     def confirm(self, binding: Binding) -> None:
         """Deduct nothing for clusters that a binding has not got: of the write of that decision nothing was heard."""
@@ -197,13 +202,16 @@ class Ledger:
 
     def _put(self, key: BindingKey, decided: _Decided | None) -> set[str]:
         """Replace the decision about a binding; return its clusters."""
-        before, names = self.decided.pop(key, None), set[str]()
+        before, names, waited = self.decided.pop(key, None), set[str](), key in self.waited
+        self.waited.discard(key)
         if before is not None:
             names |= before.parts.keys()
             for name in names:
                 self._shared[name].decided.pop(key)
         if decided is not None and decided.parts:
             self.decided[key] = decided
+            if waited or decided.waiting is not None:
+                self.waited.add(key)
             self._due = min(self._due, *decided.until.values())
             for name, part in decided.parts.items():
                 self._shared.setdefault(name, Shared()).decided[key] = part
@@ -217,6 +225,7 @@ class Ledger:
             del decided.parts[name], decided.until[name], self._shared[name].decided[key]
         if not decided.parts:
             del self.decided[key]
+            self.waited.discard(key)
         self._share(names)
 
     def follow(self, name: str, new: Cluster | None) -> None:
@@ -297,13 +306,21 @@ class Ledger:
 
     def _share_one(self, name: str, cluster: Cluster | None) -> None:
         shared = self._shared.setdefault(name, Shared())
+        if not self.waiting and not self.waited and not shared.found:
+            self._name(name, shared)
+            return
         summary = None if cluster is None or cluster.deleting else cluster.resource_summary
         shared.knows_nodes = summary is not None and bool(summary.modelings)
         seen = {each: thousandths(summary.left(each)) for each in summary.allocatable} if summary else {}
-        shared.free = dict(seen)
-        for part in shared.decided.values():
+        shared.unseen = []
+        for key, part in shared.decided.items():
+            if self._deducts or name in self.decided[key].reported:
+                shared.unseen.append(part)
+            else:  # the gate deducts it until it is reported
+                take(seen, part)
+        shared.seen, shared.free = seen, dict(seen)
+        for part in shared.unseen:
             take(shared.free, part)
-        shared.seen = seen if self._deducts else shared.free
         before, shared.found, shared.holds = shared.found, {}, []
         left, fits, full = dict(shared.free), dict[Request, int](), set[Request]()
         for each in self.ranked:
@@ -331,8 +348,8 @@ class Ledger:
         self._wake_fitting(shared)
 
     def _name(self, name: str, shared: Shared) -> None:
-        """Note whether decisions have to know of a cluster: something is held there, or was and is decided."""
-        if shared.holds or any(self.decided[key].waiting is not None for key in shared.decided):
+        """Note whether decisions have to know of a cluster: something is held there, or is decided."""
+        if shared.holds or shared.decided:
             self.named.add(name)
         else:
             self.named.discard(name)

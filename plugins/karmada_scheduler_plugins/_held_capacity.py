@@ -87,6 +87,11 @@ class Waiting:
     found: dict[str, int] = field(default_factory=dict)
     total: int = 0
 
+    @property
+    def fits(self) -> bool:
+        """Whether it finds all that it needs."""
+        return max(self.total, *self.found.values(), 0) >= self.missing
+
     def counts(self, name: str) -> bool:
         """Return whether what it finds on a cluster is held for it."""
         return self.chosen is None or name in self.chosen
@@ -114,6 +119,7 @@ class Shared:
     Attributes:
         decided: What is decided and not reported.
         found: Who finds how much, in rank order.
+        unseen: The parts of ``decided`` that estimators do not deduct.
         holds: Those of them who hold it.
         seen: What is free as decisions see it.
         free: What is free besides ``decided``.
@@ -124,6 +130,7 @@ class Shared:
 
     decided: dict[BindingKey, Part] = field(default_factory=dict)
     found: dict[BindingKey, tuple[Waiting, int]] = field(default_factory=dict)
+    unseen: list[Part] = field(default_factory=list)
     holds: list[tuple[Waiting, int]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     free: dict[str, int] = field(default_factory=dict)
@@ -146,10 +153,9 @@ class Shared:
     def _less(self, holds: Sequence[tuple[Waiting, int]], left: Mapping[str, int], request: Request) -> int:
         if not self.knows_nodes:
             return fit(self.seen, request) - fit(left, request)
-        decided = self.decided.values() if self.seen is not self.free else ()
         return sum(
             places(part, request)
-            for part in (*decided, *(Part(each.request, count) for each, count in holds))
+            for part in (*self.unseen, *(Part(each.request, count) for each, count in holds))
         )
 
 

@@ -98,8 +98,9 @@ class StrictPriority:
 
     @property
     def estimates_nothing(self) -> bool:
-        """Whether nothing is held, so that decisions need not ask."""
-        return not self._ledger.named
+        """Whether nobody waits, or waited for what is decided, so that decisions need not ask."""
+        ledger = self._ledger
+        return not ledger.named or not (ledger.waiting or ledger.waited)
 
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let a binding see only what is not held for those of better rank."""
@@ -129,7 +130,7 @@ class StrictPriority:
                 ledger.remove(binding.key)
             return fw.Result.unschedulable("nothing is held for it")
         ledger.add(waiting, [each.name for each in shortage.candidates if each.allocatable > 0])
-        if waiting.total < waiting.missing:  # else it fits by what clusters report, and does not
+        if not waiting.fits:  # else it fits by what clusters report, and does not
             waiting.not_before = now
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
         if before is None and WAITS not in str(condition.get("message")):
