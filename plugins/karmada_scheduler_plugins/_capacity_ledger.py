@@ -176,7 +176,9 @@ class Ledger:
             self._share(self._put(key, decided.before))
             if decided.waiting is not None:
                 decided.waiting.is_enqueued = False
-                decided.waiting.not_before = self._handle.now() + self.args.retry_seconds  # after its own pause
+                decided.waiting.not_before = (
+                    self._handle.now() + self.args.retry_seconds
+                )  # after its own pause
                 self.add(decided.waiting, decided.waiting.clusters)
 
     def reported(self, key: BindingKey, clusters: Iterable[str]) -> None:
@@ -309,18 +311,7 @@ class Ledger:
         if not self.waiting and not self.waited and not shared.found:
             self._name(name, shared)
             return
-        summary = None if cluster is None or cluster.deleting else cluster.resource_summary
-        shared.knows_nodes = summary is not None and bool(summary.modelings)
-        seen = {each: thousandths(summary.left(each)) for each in summary.allocatable} if summary else {}
-        shared.unseen = []
-        for key, part in shared.decided.items():
-            if self._deducts or name in self.decided[key].reported:
-                shared.unseen.append(part)
-            else:  # the gate deducts it until it is reported
-                take(seen, part)
-        shared.seen, shared.free = seen, dict(seen)
-        for part in shared.unseen:
-            take(shared.free, part)
+        self._look(name, cluster, shared)
         before, shared.found, shared.holds = shared.found, {}, []
         left, fits, full = dict(shared.free), dict[Request, int](), set[Request]()
         for each in self.ranked:
@@ -346,6 +337,21 @@ class Ledger:
             each.find(name, count)
         self._name(name, shared)
         self._wake_fitting(shared)
+
+    def _look(self, name: str, cluster: Cluster | None, shared: Shared) -> None:
+        """Note what is free on a cluster, for decisions and besides what is decided."""
+        summary = None if cluster is None or cluster.deleting else cluster.resource_summary
+        shared.knows_nodes = summary is not None and bool(summary.modelings)
+        seen = {each: thousandths(summary.left(each)) for each in summary.allocatable} if summary else {}
+        shared.unseen = []
+        for key, part in shared.decided.items():
+            if self._deducts or name in self.decided[key].reported:
+                shared.unseen.append(part)
+            else:  # the gate deducts it until it is reported
+                take(seen, part)
+        shared.seen, shared.free = seen, dict(seen)
+        for part in shared.unseen:
+            take(shared.free, part)
 
     def _name(self, name: str, shared: Shared) -> None:
         """Note whether decisions have to know of a cluster: something is held there, or is decided."""
