@@ -12,6 +12,7 @@ from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heappop, heappush
 from operator import attrgetter
 from typing import Final
 
@@ -36,6 +37,8 @@ MOST_ENQUEUED: Final = 50
 """Bindings that one change of a cluster enqueues, in rank order."""
 UNREPORTED_SECONDS: Final = 300.0
 """How long a decision counts as taken at most, as with the gate SchedulingOvercommitProtection."""
+IDLE_SECONDS: Final = 60.0
+"""The same while nobody waits, when there may be hundreds of decisions in a second."""
 REPORT_SECONDS: Final = 12.0
 """How long it counts after its cluster has the replicas: Karmada reports the resources of a cluster every ten seconds."""
 
@@ -125,6 +128,7 @@ class Ledger:
         self._low: list[Waiting] = []
         self._clusters: dict[str, Cluster] = {}
         self._fleet = Counter[str]()
+        self._ends: list[tuple[float, BindingKey]] = []
         self._due = math.inf
 
     def place_of(self, waiting: Waiting) -> int:
@@ -165,7 +169,8 @@ class Ledger:
         for name, part in before.parts.items() if before is not None else ():
             if name in binding.spec.target_names:
                 parts[name] = Part(request, part.number + (parts[name].number if name in parts else 0))
-        waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + UNREPORTED_SECONDS)
+        seconds = UNREPORTED_SECONDS if self.waiting else IDLE_SECONDS
+        waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + seconds)
         former = frozenset(waiting.found if waiting is not None else ())
         names = self._put(key, _Decided(parts, until, set(), waiting, before))
         self._share(names | former | self._update_holders())
@@ -187,7 +192,7 @@ class Ledger:
         for name in decided.parts.keys() & set(clusters) - decided.reported:
             decided.reported.add(name)
             decided.until[name] = min(decided.until[name], soon)
-            self._due = min(self._due, soon)
+            heappush(self._ends, (soon, key))
             if not self._deducts:
                 self._share([name])
 
@@ -214,7 +219,7 @@ class Ledger:
             self.decided[key] = decided
             if waited or decided.waiting is not None:
                 self.waited.add(key)
-            self._due = min(self._due, *decided.until.values())
+            heappush(self._ends, (min(decided.until.values()), key))
             for name, part in decided.parts.items():
                 self._shared.setdefault(name, Shared()).decided[key] = part
             names |= decided.parts.keys()
@@ -255,19 +260,19 @@ class Ledger:
     def tick(self) -> None:
         """End what has come to its end."""
         now = self._handle.now()
+        while self._ends and self._ends[0][0] <= now:
+            key = heappop(self._ends)[1]
+            if (decided := self.decided.get(key)) is not None:
+                self._release(key, [name for name, until in decided.until.items() if until <= now])
+                heappush(self._ends, (min(decided.until.values(), default=math.inf), key))
         if now < self._due:
             return
-        for key, decided in list(self.decided.items()):
-            over = [name for name, until in decided.until.items() if until <= now]
-            self._release(key, over)
         for each in [each for each in self.ranked if self._end_of(each) <= now]:
             each.may_hold, each.rests_until = False, now + self.args.hold_seconds
             self._share(each.found.keys() | self._update_holders(each))
             text = f"no capacity is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
             self._handle.record_event(each.binding, warning=True, reason=HOLD_ENDED, text=text)
-        untils = (each for decided in self.decided.values() for each in decided.until.values())
-        ends = (*untils, *map(self._end_of, self.ranked))
-        self._due = min(ends, default=math.inf)
+        self._due = min(map(self._end_of, self.ranked), default=math.inf)
 
     def _end_of(self, waiting: Waiting) -> float:
         seconds = self.args.hold_seconds

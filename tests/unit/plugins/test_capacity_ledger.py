@@ -130,3 +130,7 @@ def test_a_decision_of_before_the_first_waits_is_deducted() -> None:
     ledgers = Ledgers(Random(0))
     ledgers.ledger.decide(ledgers.jobs[0], {"m1": 3}, request_of(ledgers.jobs[0], sets=False))
     assert ledgers.ledger.named == {"m1"}
+    ledgers.handle.time += 60
+    ledgers.ledger.tick()
+    assert not ledgers.ledger.decided
+    assert not ledgers.ledger.named
