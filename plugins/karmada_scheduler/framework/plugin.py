@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
@@ -24,23 +23,6 @@ class Plugin(Protocol):
     """
 
     name: str
-
-
-Some = TypeVar("Some", bound=Plugin)
-
-
-class Concerned(Generic[Some]):
-    """The plugins of an extension point that are called for a binding."""
-
-    def __init__(self, plugins: Sequence[Some]) -> None:
-        """Take the plugins of the extension point in running order."""
-        self._all = plugins
-        self._without_terms = [each for each in plugins if not getattr(each, "only_with_terms", False)]
-
-    def by(self, binding: Binding) -> Sequence[Some]:
-        """Return all, or for a placement without affinity terms those without ``only_with_terms``."""
-        placement = binding.spec.placement
-        return self._all if placement is not None and placement.cluster_affinities else self._without_terms
 
 
 @runtime_checkable

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.binding_points import (
     BindPlugin,
     PermitPlugin,
@@ -73,3 +74,20 @@ class ProfilePlugins(Struct, frozen=True, kw_only=True):
     def unique(self) -> list[Plugin]:
         """Every plugin once, in the order in which a decision first calls it."""
         return list({id(plugin): plugin for point in Point for plugin in self.at(point)}.values())
+
+
+Some = TypeVar("Some", bound=Plugin)
+
+
+class Concerned(Generic[Some]):
+    """The plugins of an extension point that are called for a binding."""
+
+    def __init__(self, plugins: Sequence[Some]) -> None:
+        """Take the plugins of the extension point in running order."""
+        self._all = plugins
+        self._without_terms = [plugin for plugin in plugins if not getattr(plugin, "only_with_terms", False)]
+
+    def by(self, binding: Binding) -> Sequence[Some]:
+        """Return all, or for a placement without affinity terms those without ``only_with_terms``."""
+        placement = binding.spec.placement
+        return self._all if placement is not None and placement.cluster_affinities else self._without_terms

@@ -16,8 +16,8 @@ from karmada_scheduler.framework.binding_points import (
 )
 from karmada_scheduler.framework.diagnosis import PluginError, SchedulingError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.plugin import Concerned, Plugin
-from karmada_scheduler.framework.profile_plugins import ProfilePlugins
+from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.profile_plugins import Concerned, ProfilePlugins
 from karmada_scheduler.framework.result import SUCCESS, Code, Result
 from karmada_scheduler.framework.runtime.extenders import Extender, ExtenderError
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller, PointTimer

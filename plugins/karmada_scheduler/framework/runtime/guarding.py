@@ -23,7 +23,8 @@ from karmada_scheduler.framework.guard_point import (
     ReconsiderPlugin,
     Terms,
 )
-from karmada_scheduler.framework.plugin import Concerned, Plugin
+from karmada_scheduler.framework.plugin import Plugin
+from karmada_scheduler.framework.profile_plugins import Concerned
 from karmada_scheduler.framework.result import SUCCESS, Result
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.validation import accepted, invalid_answer, shown
