@@ -9,7 +9,8 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from karmada_advisor.whatif.survive.loss import NOT_READY, UNREACHABLE
+from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
+from karmada_advisor.whatif.survive.loss import UNREACHABLE
 from karmada_scheduler.config.features import KNOWN
 from tools.oracle.generator.scenarios import DECISION_GATES
 from tools.oracle.program import Oracle, ensure
