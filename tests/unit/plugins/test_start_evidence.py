@@ -92,11 +92,13 @@ def test_while_replicas_wait_no_trial_is_due_and_the_pause_stays_as_long() -> No
     assert limit(evidence, shape(cpu=4), 4 * PAUSE) == 1
 
 
-def test_evidence_that_nobody_tries_ends_after_two_pauses() -> None:
+def test_evidence_that_nobody_tries_limits_nothing_after_two_pauses_and_the_next_pause_is_longer() -> None:
     evidence = learned(shape(cpu=4))
     assert limit(evidence, shape(cpu=4), 2 * PAUSE - 1) == 1
-    assert limit(evidence, shape(cpu=4), 2 * PAUSE) is None
-    assert len(evidence.known.get(NAME, ())) == 0
+    assert limit(evidence, shape(cpu=4), 2 * PAUSE) == quantity.MAX_INT32
+    evidence.learn(member(), shape(cpu=4), 2 * PAUSE)
+    assert limit(evidence, shape(cpu=4), 4 * PAUSE - 1) == 0
+    assert limit(evidence, shape(cpu=4), 4 * PAUSE) == 1
 
 
 def test_evidence_ends_if_the_clock_is_set_back() -> None:
