@@ -5,7 +5,6 @@ docs/priority.md explains it for operators.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import lru_cache
@@ -160,6 +159,8 @@ class StrictPriority:
 
     async def run(self) -> None:
         """End holds in time, also while nothing is decided."""
+        import asyncio  # answers from files start without it
+
         while True:
             await asyncio.sleep(1.0)
             self._ledger.tick()
@@ -257,7 +258,7 @@ def _ordinal(number: int) -> str:
     return f"{number}{ {1: 'st', 2: 'nd', 3: 'rd'}.get(last, 'th') }"
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=32)
 def _same(names: frozenset[str]) -> frozenset[str]:
     """Return one object for equal sets: many bindings have the same clusters."""
     return names

@@ -49,6 +49,7 @@ OTHERS: Final[dict[str, int]] = {
     "web.pages:_environment": 4 * MEBI,
     "process.memory:_malloc_trim": ENTRY,
     "whatif.placement_tests.cel:expressions": MEBI,
+    "framework.runtime.plugin_call:_waiting": ENTRY,
     # the objects of a page or of an explanation, of which there are one or two states
     "web.fleet:clusters_of": 2 * CLUSTERS * 1024,
     "api_enablement:_serving": CLUSTERS * (NAME + POINTER),
@@ -74,6 +75,7 @@ OTHERS: Final[dict[str, int]] = {
     "records.refusals:_cache": REFUSALS * (NAME + POINTER),
     "estimator.capacity:_units": 32 * CLUSTERS * POINTER,
     "estimator.general:_columns": 32 * CLUSTERS * POINTER,
+    "strict_priority:_same": 32 * CLUSTERS * 8 * POINTER,
     # one entry per profile
     "core.schedule:_caches": ENTRY,
     # one entry per object that exists
