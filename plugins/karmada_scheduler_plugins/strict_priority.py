@@ -84,7 +84,7 @@ class StrictPriority:
                 self._handle.enqueue(key)
         if status.aggregated_status and key in self._ledger.decided:
             shares, totals = dict(binding.spec.clusters), reported_by_cluster(status)
-            healthy = [each.cluster_name for each in status.aggregated_status if each.health == HEALTHY]
+            healthy = [report.cluster_name for report in status.aggregated_status if report.health == HEALTHY]
             has_all = [name for name, (total, _) in totals.items() if total >= shares.get(name, 0)]
             self._ledger.reported(key, (*healthy, *has_all))
 
@@ -109,7 +109,7 @@ class StrictPriority:
         rank = rank_of(binding)
         less = self._ledger.less_for(rank, request_of(binding, sets=_counts_sets(binding, context.needed)))
         less = {name: count for name, count in less.items() if snapshot.get(name) is not None}
-        first = next((each for each in self._ledger.ranked if each.holds and each.total), None)
+        first = next((waiting for waiting in self._ledger.ranked if waiting.holds and waiting.total), None)
         owner = (
             first.binding.key
             if first is not None and first.rank < rank
@@ -128,7 +128,9 @@ class StrictPriority:
             if before is not None and before.term == context.cycle.affinity_name:
                 ledger.remove(binding.key)
             return fw.Result.unschedulable("nothing is held for it")
-        ledger.add(waiting, [each.name for each in shortage.candidates if each.allocatable > 0])
+        ledger.add(
+            waiting, [candidate.name for candidate in shortage.candidates if candidate.allocatable > 0]
+        )
         if not waiting.fits:  # else it fits by what clusters report, and does not
             waiting.not_before = now
         condition = binding.status.condition(SCHEDULED_CONDITION) or {}
@@ -144,7 +146,7 @@ class StrictPriority:
         count = {name: 1 if sets else replicas for name, replicas in context.targets}
         if sets:
             before = dict.fromkeys(before, 1)
-        added = {name: each - before.get(name, 0) for name, each in count.items()}
+        added = {name: replicas - before.get(name, 0) for name, replicas in count.items()}
         self._ledger.decide(binding, added, request_of(binding, sets=sets))
         return fw.SUCCESS
 
@@ -180,28 +182,33 @@ class StrictPriority:
             at_most = constraint.max_groups
         chosen, assigned = candidates, dict(binding.spec.clusters)
         if at_most:
-            empty = {each.name: max(each.available, fit_empty(each.cluster, request)) for each in candidates}
+            empty = {
+                candidate.name: max(candidate.available, fit_empty(candidate.cluster, request))
+                for candidate in candidates
+            }
             kept = before.chosen or () if before is not None else ()
-            pool = [each for each in candidates if at_most > 1 or empty[each.name] >= needed]
-            chosen = sorted(pool, key=lambda each: (each.name not in kept, -each.available))[:at_most]
-            if sum(empty[each.name] for each in chosen) < needed:
-                chosen = sorted(pool, key=lambda each: -empty[each.name])[:at_most]
+            pool = [candidate for candidate in candidates if at_most > 1 or empty[candidate.name] >= needed]
+            chosen = sorted(pool, key=lambda candidate: (candidate.name not in kept, -candidate.available))[
+                :at_most
+            ]
+            if sum(empty[candidate.name] for candidate in chosen) < needed:
+                chosen = sorted(pool, key=lambda candidate: -empty[candidate.name])[:at_most]
         total = 0
-        for each in chosen:
-            total += max(each.available, fit_empty(each.cluster, request))
+        for candidate in chosen:
+            total += max(candidate.available, fit_empty(candidate.cluster, request))
             if total >= needed:
                 break
         else:
             return None
-        missing = needed - sum(assigned.get(each.name, 0) for each in chosen)
+        missing = needed - sum(assigned.get(candidate.name, 0) for candidate in chosen)
         rests_until = before.rests_until if before is not None else 0.0
         return Waiting(
             binding,
             rank_of(binding),
             request,
             max(1, missing),
-            _same(frozenset(each.name for each in candidates)),
-            frozenset(each.name for each in chosen) if at_most else None,
+            _same(frozenset(candidate.name for candidate in candidates)),
+            frozenset(candidate.name for candidate in chosen) if at_most else None,
             since=before.since if before is not None else now,
             term=cycle.affinity_name,
             may_hold=binding.key.namespace not in self._args.best_effort_namespaces and now >= rests_until,
@@ -215,7 +222,8 @@ class StrictPriority:
         """Return the candidates that would be selected by region if nothing were held."""
         less = self._ledger.less_for(rank_of(cycle.binding), request)
         opened = preferred_first(
-            each._replace(available=each.available + less.get(each.name, 0)) for each in candidates
+            candidate._replace(available=candidate.available + less.get(candidate.name, 0))
+            for candidate in candidates
         )
         try:
             chosen = select_clusters(
@@ -223,8 +231,8 @@ class StrictPriority:
             )
         except fw.SchedulingError:
             return ()
-        names = {each.name for each in chosen}
-        return [each for each in candidates if each.name in names]
+        names = {candidate.name for candidate in chosen}
+        return [candidate for candidate in candidates if candidate.name in names]
 
     def _answer(self, waiting: Waiting) -> fw.Result:
         """Return the text for the condition, and when the binding is tried again if nothing wakes it."""
