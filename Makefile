@@ -261,6 +261,10 @@ bench-storm: binaries ## a lost or deleted cluster, a changed label, and new bin
 bench-running: binaries ## replicas that run on members with kube-schedulers of their own, compared with karmada-scheduler, half an hour (ARGS="--fleets 1 --seed 2", ARGS=--quick, ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.running $(ARGS)
 
+.PHONY: bench-contention
+bench-contention: install ## important jobs in a full fleet: how long they wait with and without StrictPriority, in virtual time, 2 minutes (ARGS="--seeds 1 2 3 4 5", ARGS=--help)
+	@exec $(BIN)/python -m tools.contention $(ARGS)
+
 .PHONY: bench-decisions
 bench-decisions: binaries ## CPU time per decision, ours and the Go core's, 100 to 5,000 clusters (ARGS=--help)
 	@exec $(BIN)/python -m tools.bench.decisions $(ARGS)

@@ -12,8 +12,10 @@
 - ``fresh_first``: the args of FreshFirst, which is enabled with them.
 - ``records``: whether decisions are recorded, in memory.
 - ``page``: the times at which the page is started; the one that ran until then is ended. See ``page_reader``.
-- ``guard``, ``fail_back``: the args of PlacementGuard and FailBack, which are enabled with them.
+- ``guard``, ``fail_back``, ``strict_priority``: the args of PlacementGuard, FailBack and StrictPriority, which are enabled
+  with them.
 - ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
+- ``reports``: whether members report what bindings have on them; see ``cluster_reports``.
 - ``works``: whether bindings have Works, whose replicas clusters report; see ``works``.
 - ``started``: the args of StartedCapacity, which is enabled with them.
 - ``members``: the nodes of members that start Pods, by name; see ``started_law``.
@@ -64,11 +66,12 @@ class Setup:
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
         stops_within: Seconds within which a process ends after a signal, 0 for no limit.
-        guard, fail_back, fresh_first, started: The args of PlacementGuard, FailBack, FreshFirst and StartedCapacity, None
-            without the plugin.
+        guard, fail_back, fresh_first, started, strict_priority: The args of PlacementGuard, FailBack, FreshFirst,
+            StartedCapacity and StrictPriority, None without the plugin.
         members: The members that start Pods, by name.
         records: Whether decisions are recorded.
         works: Whether bindings have Works.
+        reports: Whether members report what bindings have on them.
         page: When the page is started, and started again.
         versions: The versions of the plugins whose decisions may have been written so far.
     """
@@ -87,8 +90,10 @@ class Setup:
         self.fresh_first: Final[Mapping[str, Any] | None] = found.get("fresh_first")
         self.started: Final[Mapping[str, Any] | None] = found.get("started")
         self.members: Final = {name: Member(**each) for name, each in found.get("members", {}).items()}
+        self.strict_priority: Final[Mapping[str, Any] | None] = found.get("strict_priority")
         self.records: Final[bool] = found.get("records", False)
         self.works: Final[bool] = found.get("works", False)
+        self.reports: Final[bool] = found.get("reports", False)
         self.page: Final[tuple[float, ...]] = tuple(found.get("page", ()))
         self.estimators: Final[Any] = found.get("estimators", "")
         self.measured: Final[tuple[float, ...]] = tuple(found.get("measured", ()))
@@ -99,12 +104,10 @@ class Setup:
 
     @property
     def varies_capacity(self) -> bool:
-        """Whether decisions depend on more than what is stored: on assumed placements, responses of estimators, or evidence."""
-        return (
-            bool(self.estimators)
-            or self.started is not None
-            or self.gates.enabled("SchedulingOvercommitProtection")
-        )
+        """Whether decisions depend on more than what is stored: assumed placements, held capacity, responses, or evidence."""
+        if self.estimators or self.started is not None or self.strict_priority is not None:
+            return True
+        return self.gates.enabled("SchedulingOvercommitProtection")
 
     @property
     def _given(self) -> Mapping[str, Mapping[str, Any]]:
@@ -114,6 +117,7 @@ class Setup:
             "FailBack": self.fail_back,
             "FreshFirst": self.fresh_first,
             "StartedCapacity": self.started,
+            "StrictPriority": self.strict_priority,
         }
         return {name: each for name, each in args.items() if each is not None}
 
