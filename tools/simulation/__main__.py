@@ -19,6 +19,7 @@ from tools.simulation.planted_answers import ANSWER_BUGS
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS, PlantedBug
 from tools.simulation.planted_guard import GUARD_BUGS
+from tools.simulation.planted_holds import HOLD_BUGS
 from tools.simulation.planted_mishaps import MISHAP_BUGS
 from tools.simulation.planted_started import STARTED_BUGS
 from tools.simulation.profiles import PROFILES, ROUNDS, plan_for
@@ -27,7 +28,17 @@ from tools.simulation.run import Report, Run
 from tools.simulation.seeds import run_seeds
 from tools.simulation.shrink import shrink
 
-PLANTED = (*BUGS, *BREADTH_BUGS, *GUARD_BUGS, *AIMED_BUGS, *ANSWER_BUGS, *MISHAP_BUGS, *STARTED_BUGS, *LEAKS)
+PLANTED = (
+    *BUGS,
+    *BREADTH_BUGS,
+    *GUARD_BUGS,
+    *AIMED_BUGS,
+    *ANSWER_BUGS,
+    *MISHAP_BUGS,
+    *STARTED_BUGS,
+    *HOLD_BUGS,
+    *LEAKS,
+)
 
 _TRACE_LINES = 60
 _SEEDS_FOR_EVERYTHING = 100

@@ -10,6 +10,7 @@ from karmada_scheduler.api.own_annotations import FAIL_BACK, LAST_MOVE, Recorded
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
 from tests.fake_apiserver.objects import binding
 from tools.apiserver_model import BY_NAME, Key
+from tools.simulation.cluster_reports import LASTS
 from tools.simulation.environment import START
 
 Object = dict[str, Any]
@@ -74,6 +75,7 @@ def new_binding(
     cpu: str = "",
     purge_mode: str = "",
     history: str = "",
+    lasts: float = 0.0,
 ) -> Object:
     """Return a binding as the detector makes it.
 
@@ -88,6 +90,7 @@ def new_binding(
         cpu: What one replica needs.
         purge_mode: Of its failover from a cluster.
         history: What it has in the annotations of the scheduler; see ``HISTORIES``.
+        lasts: Seconds from its placement to its end, 0 for no end; see ``cluster_reports``.
     """
     kind, namespace, plain = kind_and_key(name)
     found = binding(
@@ -108,6 +111,8 @@ def new_binding(
         found["spec"]["failover"] = {"cluster": {"purgeMode": purge_mode}}
     if history:
         found["metadata"]["annotations"] = dict(HISTORIES[history])
+    if lasts:
+        found["metadata"]["annotations"] = {LASTS: str(lasts)}
     if not is_claimed:
         found["metadata"]["labels"] = {}
     elif policy:

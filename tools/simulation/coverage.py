@@ -40,6 +40,7 @@ _ACTIONS: Final = {
     "guard": ("put_policy", "make_sick", "set_ready", "hang_deletion"),
     "mishaps": ("aim", "suspend_machine", "suspend_leader", "name_target", "set_priority"),
     "fail_back": ("fail_cluster",),
+    "contended": ("set_priority", "kill_leader"),
 }
 
 
@@ -51,9 +52,10 @@ _NOT_IN: Final = {
     for profile, more in (
         ("guard", ()),
         ("fail_back", ("watch_late", "watch_stalled", "silent", "scale", "delete_cluster")),
+        ("contended", ("watch_late", "watch_stalled", "silent")),
     )
 }  # fmt: skip
-"""Faults and actions that a profile does not have; see ``generate_guard``."""
+"""Faults and actions that a profile does not have; see their generators."""
 
 
 _ALONE: Final = {

@@ -12,6 +12,7 @@ During a run, with facts of the API server alone:
 
 - ``estimated``, ``no overcommit``, ``in time``: see ``answer_laws``.
 - ``by priority``: see ``priority_law``.
+- ``no inversion``, ``bounded hold``, ``progress``, ``honest``: see ``hold_laws``.
 - ``stops``: a process ends soon after a signal, in runs whose faults do not keep it from that (profile ``aimed``).
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
 
@@ -59,6 +60,7 @@ from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.guard_history import LATE_SECONDS, Written
 from tools.simulation.guard_laws import UNSEEN_SECONDS, GuardLaws
 from tools.simulation.harm_law import HarmLaw
+from tools.simulation.hold_laws import HoldLaws, missing_of
 from tools.simulation.lost_keys import Missed, missed_keys
 from tools.simulation.network import Sent
 from tools.simulation.priority_law import PriorityLaw
@@ -126,6 +128,8 @@ class Judge:
             is_late = any(each.kind in ("watch_late", "watch_stalled", "silent") for each in run.plan.faults)
             late = LATE_SECONDS if is_late else UNSEEN_SECONDS
             self._guard_laws = GuardLaws(guard, run.setup.fail_back, NAME, self.add, late_seconds=late)
+        strict = run.setup.strict_priority
+        self._hold_laws = None if strict is None else HoldLaws(strict, self.add)
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
@@ -182,8 +186,7 @@ class Judge:
             if write.kind == "Lease":
                 self._on_lease(write, sent)
             self._answers.on_write(write, sent)
-            if self._guard_laws is not None:
-                self._note_for_guard(self._guard_laws, write, sent)
+            self._note_for_plugins(write, sent)
             if write.kind.endswith("Binding") and sent is not None:
                 self.scheduler_writes += 1
                 self._check_fence(write, sent)
@@ -195,14 +198,29 @@ class Judge:
                         self._run.started.on_write(write, sent)
             self._checked += 1
 
-    def _note_for_guard(self, laws: GuardLaws, write: Write, sent: Sent | None) -> None:
+    def look_for_capacity(self) -> None:
+        """Judge whether the first that waits for capacity gets it; see ``hold_laws``."""
+        if self._hold_laws is not None:
+            self._hold_laws.look(self._run.simulation.now)
+
+    def _note_for_plugins(self, write: Write, sent: Sent | None) -> None:
+        """Judge a write by the laws of PlacementGuard and StrictPriority."""
+        guard, capacity = self._guard_laws, self._hold_laws
+        if guard is None and capacity is None:
+            return
         before, after = (None if raw is None else orjson.loads(raw) for raw in (write.before, write.after))
         at = (write.time - START).total_seconds()
         if write.kind == "Cluster":
-            laws.on_cluster(at, write.key[1], after)
+            if guard is not None:
+                guard.on_cluster(at, write.key[1], after)
+            if capacity is not None:
+                capacity.on_cluster(write.key[1], after)
         elif write.kind in BINDING_KINDS:
             identity, moment = ("", None) if sent is None else (sent.identity, sent.at)
-            laws.on_write(Written(at, (write.kind, *write.key), before, after, moment, identity))
+            written = Written(at, (write.kind, *write.key), before, after, moment, identity)
+            for laws in (guard, capacity):
+                if laws is not None:
+                    laws.on_write(written)
 
     def _on_lease(self, write: Write, sent: Sent | None) -> None:
         spec = orjson.loads(write.after)["spec"] if write.after is not None else {}
@@ -319,6 +337,8 @@ class Judge:
         """Judge the state at the end."""
         self._check_converged()
         self._check_quiet()
+        if self._hold_laws is not None:
+            self._hold_laws.rest()
         for process in self._run.running():
             self._answers.check_attempts(process, self._leads_since(process.identity))
         for invariant, text in at_rest.problems(self._run, self._placed):
@@ -344,7 +364,11 @@ class Judge:
             problems = [self._core.problem_of(manifest, clusters) for clusters in states]
             if not all(problems):
                 continue
-            if self._waits_for_capacity(binding):
+            if self._run.setup.strict_priority is not None and missing_of(
+                manifest, {each.name for each in found}
+            ):
+                self.accepted["a binding waits for capacity"] += 1  # see the law ``progress``
+            elif self._waits_for_capacity(binding):
                 self.accepted["a binding waits for capacity"] += 1
             elif self._harm.has_failed_to_score and not all(
                 self._core.problem_of(manifest, clusters, extenders_score=False) for clusters in states

@@ -13,6 +13,7 @@ from tools.simulation import (
     generate_aimed,
     generate_answers,
     generate_breadth,
+    generate_contended,
     generate_guard,
     generate_mishaps,
     generate_rounds,
@@ -30,6 +31,7 @@ _GENERATORS: Final = (
     generate_mishaps,
     generate_works,
     generate_started,
+    generate_contended,
 )
 PROFILES: Final = tuple(profile for each in _GENERATORS for profile in each.PROFILES)
 ROUNDS: Final = "rounds"

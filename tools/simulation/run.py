@@ -20,6 +20,7 @@ from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.actions import LEASE
 from tools.simulation.all_actions import AllActions
+from tools.simulation.cluster_reports import ClusterReports
 from tools.simulation.environment import START
 from tools.simulation.faults import Faults
 from tools.simulation.front_ends import FrontEnds
@@ -39,6 +40,10 @@ from tools.simulation.works import Works
 REST_SECONDS: Final = 60.0
 """How long everything is watched at rest, at the end."""
 
+_QUIET_SECONDS: Final = 420.0
+"""So long before the rest the last workload ends: who waits is tried once more."""
+_RECOVERY_SECONDS: Final = 40.0
+"""So long after the last fault there is a leader again, and no retry waits for the end of its pause."""
 _BACKUP_SECONDS: Final = 5.0
 _PROBE_SECONDS: Final = 10.0
 _FAILED_PROBES: Final = 3
@@ -97,6 +102,12 @@ class Run:
         self.network.on_request = self._on_request
         self.network.on_response = self._on_response
         self.works = Works(self.simulation, self.model, Random(f"{seed}:works")) if self.setup.works else None
+        if self.setup.reports:
+            ClusterReports(
+                self.simulation,
+                self.model,
+                until=plan.faults_end + plan.settle - REST_SECONDS - _QUIET_SECONDS,
+            )
         self.actions = AllActions(self)
         self.starts: list[list[SchedulerProcess]] = [[] for _ in range(plan.processes)]
         self.pages: list[PageReader] = []
@@ -171,6 +182,8 @@ class Run:
         simulation.after(CHECK_SECONDS, self._check_keys)
         for at in self.setup.measured:
             simulation.at(at, self.judge.measure)
+        if self.setup.strict_priority is not None:
+            simulation.at(plan.faults_end + _RECOVERY_SECONDS, self._look_for_capacity)
         simulation.run(plan.faults_end)
         self.record("", "faults end")
         simulation.run(plan.faults_end + plan.settle - REST_SECONDS)
@@ -246,6 +259,10 @@ class Run:
     def _check_keys(self) -> None:
         self.judge.check_keys()
         self.simulation.after(CHECK_SECONDS, self._check_keys)
+
+    def _look_for_capacity(self) -> None:
+        self.judge.look_for_capacity()
+        self.simulation.after(1.0, self._look_for_capacity)
 
     def _on_request(self, sent: Sent) -> None:
         self.requests[sent.kind] += 1

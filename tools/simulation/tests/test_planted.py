@@ -75,7 +75,33 @@ _HEALTHY_NOWHERE = Plan(
         Step(at=80.0, action="put_policy", arguments={**_POLICY, "region": "south"}),
     ),
 )
+
+
+def _job(at: float, name: str, replicas: int, cpu: str, priority: int) -> Step:
+    arguments = {"name": name, "replicas": replicas, "cpu": cpu, "priority": priority, "strategy": "dynamic"}
+    return Step(at=at, action="create_binding", arguments=arguments)
+
+
+_PART_OF_A_HELD_REPLICA = Plan(
+    seed="1",
+    profile="contended",
+    setup={
+        "reports": True,
+        "strict_priority": {},
+        "longest_backoff": 30.0,
+        "gates": {"PriorityBasedScheduling": True},
+    },
+    faults_end=60.0,
+    settle=200.0,
+    steps=(
+        Step(at=0.0, action="put_cluster", arguments={"name": "m0", "region": "", "cpu": 16}),
+        _job(2.0, "b0", 10, "1", 0),
+        _job(30.0, "b1", 2, "5", 10),
+        _job(40.0, "b2", 1, "2", 0),
+    ),
+)
 _PLANNED = {
+    "less is rounded down": _PART_OF_A_HELD_REPLICA,
     "an unreadable cluster counts as gone": _UNREADABLE_AT_A_START,
     "nothing is exempt": _HEALTHY_NOWHERE,
 }

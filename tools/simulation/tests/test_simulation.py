@@ -27,6 +27,7 @@ _ONCE_FAILED = {
     "churn": "60132 200045 201011",
     "estimators": "60132 200546 2013 930005 930069",
     "kinds": "200005 200182 200252 200941 930030 418",
+    "contended": "16",
     "plugins": "200031",
     "readers": "62 117 334 373",
     "workloads": "930034",
@@ -63,6 +64,40 @@ def test_a_seed_breaks_no_invariant_and_repeats_itself(seed: str, profile: str) 
     first, second = (Run(plan_for(seed, profile)).execute() for _ in range(2))
     assert not first.violations, "\n".join(first.trace[-40:])
     assert first.trace_hash == second.trace_hash
+
+
+def test_strict_priority_writes_what_is_written_without_it_while_nobody_waits() -> None:
+    steps = (
+        *(
+            Step(at=0.0, action="put_cluster", arguments={"name": name, "region": "", "cpu": 9})
+            for name in ("m0", "m1")
+        ),
+        *(
+            Step(
+                at=2.0 + index,
+                action="create_binding",
+                arguments={
+                    "name": f"b{index}",
+                    "replicas": 3,
+                    "strategy": "dynamic",
+                    "cpu": "1",
+                    "priority": index,
+                },
+            )
+            for index in range(4)
+        ),
+        Step(at=20.0, action="scale", arguments={"name": "b1", "replicas": 1}),
+    )
+    setup = {"reports": True, "gates": {"PriorityBasedScheduling": True}}
+    plugin: dict[str, dict[str, object]] = {"strict_priority": {}}
+    plans = [
+        Plan(seed="1", setup={**setup, **more}, steps=steps, faults_end=30.0, settle=100.0)
+        for more in ({}, plugin)
+    ]
+    off, on = (Run(plan).execute() for plan in plans)
+    assert not on.violations
+    assert off.writes == on.writes > 0
+    assert off.trace_hash == on.trace_hash
 
 
 @pytest.mark.parametrize("path", PLANS, ids=lambda path: path.stem)
