@@ -22,7 +22,7 @@ from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework import Handle
 from karmada_scheduler_plugins._better_first import BetterFirst
 from karmada_scheduler_plugins._held_capacity import (
-    Part,
+    EqualReplicas,
     Rank,
     Request,
     Shared,
@@ -57,7 +57,7 @@ class _Decided:
         before: An earlier decision.
     """
 
-    parts: dict[str, Part]
+    parts: dict[str, EqualReplicas]
     until: dict[str, float]
     reported: set[str]
     waiting: Waiting | None = None
@@ -94,7 +94,7 @@ class StrictPriorityArgs:
     retry_seconds: int = field(default=15, metadata=_within(1, 3600))
 
 
-class Ledger:
+class CapacityLedger:
     """The waiting bindings of all profiles, and the capacity that is theirs.
 
     Attributes:
@@ -165,10 +165,12 @@ class Ledger:
     def decide(self, binding: Binding, added: Mapping[str, int], request: Request) -> None:
         """Deduct a decision until clusters report it; ``added`` are the replicas that it adds, by cluster."""
         key, before = binding.key, self.decided.get(binding.key)
-        parts = {name: Part(request, count) for name, count in added.items() if count > 0}
+        parts = {name: EqualReplicas(request, count) for name, count in added.items() if count > 0}
         for name, part in before.parts.items() if before is not None else ():
             if name in binding.spec.target_names:
-                parts[name] = Part(request, part.number + (parts[name].number if name in parts else 0))
+                parts[name] = EqualReplicas(
+                    request, part.number + (parts[name].number if name in parts else 0)
+                )
         seconds = UNREPORTED_SECONDS if self.waiting else IDLE_SECONDS
         waiting, until = self._drop(key), dict.fromkeys(parts, self._handle.now() + seconds)
         former = frozenset(waiting.found if waiting is not None else ())
@@ -332,7 +334,7 @@ class Ledger:
             found = shared.found[each.binding.key] = (each, min(capacity, each.missing))
             if each.holds and each.counts(name):
                 shared.holds.append(found)
-                take(left, Part(each.request, found[1]))
+                take(left, EqualReplicas(each.request, found[1]))
                 fits.clear()
         shared.left, shared.known = left, {}
         for key, (each, _) in before.items():

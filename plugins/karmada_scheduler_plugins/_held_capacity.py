@@ -105,7 +105,7 @@ class Waiting:
             self.total += count - before
 
 
-class Part(NamedTuple):
+class EqualReplicas(NamedTuple):
     """Equal replicas on one cluster."""
 
     request: Request
@@ -128,9 +128,9 @@ class Shared:
         known: How many replicas fewer of a request fit besides all that is held.
     """
 
-    decided: dict[BindingKey, Part] = field(default_factory=dict)
+    decided: dict[BindingKey, EqualReplicas] = field(default_factory=dict)
     found: dict[BindingKey, tuple[Waiting, int]] = field(default_factory=dict)
-    unseen: list[Part] = field(default_factory=list)
+    unseen: list[EqualReplicas] = field(default_factory=list)
     holds: list[tuple[Waiting, int]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     free: dict[str, int] = field(default_factory=dict)
@@ -147,7 +147,7 @@ class Shared:
         holds = [each for each in self.holds if each[0].rank < rank]
         left = dict(self.free)
         for each, count in holds:
-            take(left, Part(each.request, count))
+            take(left, EqualReplicas(each.request, count))
         return self._less(holds, left, request)
 
     def _less(self, holds: Sequence[tuple[Waiting, int]], left: Mapping[str, int], request: Request) -> int:
@@ -155,7 +155,7 @@ class Shared:
             return fit(self.seen, request) - fit(left, request)
         return sum(
             places(part, request)
-            for part in (*self.unseen, *(Part(each.request, count) for each, count in holds))
+            for part in (*self.unseen, *(EqualReplicas(each.request, count) for each, count in holds))
         )
 
 
@@ -164,12 +164,12 @@ def thousandths(amount: Quantity) -> int:
     return int(amount.unscaled * 10**power) if power >= 0 else int(amount.unscaled // 10**-power)
 
 
-def take(free: dict[str, int], part: Part) -> None:
+def take(free: dict[str, int], part: EqualReplicas) -> None:
     for name, amount in part.request:
         free[name] = free.get(name, 0) - amount * part.number
 
 
-def places(part: Part, request: Request) -> int:
+def places(part: EqualReplicas, request: Request) -> int:
     """Return how many places for another request some replicas may take on nodes; a small one may take a place alone."""
     asked = dict(part.request)
     return part.number * max((1, *(-(-asked.get(name, 0) // amount) for name, amount in request)))

@@ -20,7 +20,7 @@ from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
 from karmada_scheduler_plugins._better_first import EVERYWHERE
-from karmada_scheduler_plugins._capacity_ledger import Ledger, StrictPriorityArgs
+from karmada_scheduler_plugins._capacity_ledger import CapacityLedger, StrictPriorityArgs
 from karmada_scheduler_plugins._held_capacity import Request, Waiting, fit_empty, rank_of, request_of
 
 WAITS_EVENT: Final = "WaitsForCapacity"
@@ -42,8 +42,8 @@ class StrictPriority:
     def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool = True) -> None:
         """Take the args of the profile, which must be the same in all."""
         self._args, self._handle = args, handle
-        known = handle.shared.setdefault(self.name, Ledger(args, handle, deducts=deducts))
-        assert isinstance(known, Ledger)
+        known = handle.shared.setdefault(self.name, CapacityLedger(args, handle, deducts=deducts))
+        assert isinstance(known, CapacityLedger)
         if known.args != args:
             raise ValueError(
                 f"its args must be those of the profile {known.profile}: all wait for the same capacity"

@@ -9,8 +9,8 @@ from typing import Final
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler_plugins import _held_capacity as held_capacity
 from karmada_scheduler_plugins import strict_priority
-from karmada_scheduler_plugins._capacity_ledger import Ledger
-from karmada_scheduler_plugins._held_capacity import Part, Rank, Request, Shared, Waiting, fit, take
+from karmada_scheduler_plugins._capacity_ledger import CapacityLedger
+from karmada_scheduler_plugins._held_capacity import EqualReplicas, Rank, Request, Shared, Waiting, fit, take
 from tools.simulation.planted_bugs import Patches, PlantedBug, plants
 
 HOLD_BUGS: Final[list[PlantedBug]] = []
@@ -51,7 +51,7 @@ def _less_is_rounded_down() -> Patches:
             take(free, part)
         taken: dict[str, int] = {}
         for each, count in holds:
-            take(taken, Part(each.request, count))
+            take(taken, EqualReplicas(each.request, count))
         held = max((-taken.get(name, 0) // amount for name, amount in request), default=0)
         return fit(self.seen, request) - fit(free, request) + held
 
@@ -60,9 +60,9 @@ def _less_is_rounded_down() -> Patches:
 
 @_bug("nobody is enqueued with capacity", "progress", found_by=("1", "contended"))
 def _nobody_is_enqueued() -> Patches:
-    yield Ledger, "_wake_fitting", lambda *_: None
+    yield CapacityLedger, "_wake_fitting", lambda *_: None
 
 
 @_bug("a hold has no end", "bounded hold", found_by=("4", "contended"))
 def _hold_has_no_end() -> Patches:
-    yield Ledger, "_end_of", lambda *_: float("inf")
+    yield CapacityLedger, "_end_of", lambda *_: float("inf")

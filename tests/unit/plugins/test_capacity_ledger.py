@@ -9,7 +9,7 @@ import pytest
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.testing import FakeHandle, cluster, make, snapshot
 from karmada_scheduler_plugins._capacity_ledger import MOST_ENQUEUED
-from karmada_scheduler_plugins._held_capacity import Part, Waiting, fit, places, rank_of, request_of
+from karmada_scheduler_plugins._held_capacity import EqualReplicas, Waiting, fit, places, rank_of, request_of
 from karmada_scheduler_plugins.strict_priority import StrictPriority
 from tests.unit.plugins.waiting_fleet import job
 
@@ -122,8 +122,8 @@ def test_the_capacity_is_shared_as_if_afresh_after_any_change(seed: int) -> None
 
 def test_a_replica_takes_as_many_places_of_a_smaller_one_as_it_is_larger_and_at_least_one() -> None:
     large, small = (("cpu", 5000), ("pods", 1000)), (("cpu", 2000), ("pods", 1000))
-    assert places(Part(large, 2), small) == 6
-    assert places(Part(small, 2), large) == 2
+    assert places(EqualReplicas(large, 2), small) == 6
+    assert places(EqualReplicas(small, 2), large) == 2
 
 
 def test_a_decision_of_before_the_first_waits_is_deducted() -> None:

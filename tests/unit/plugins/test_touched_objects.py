@@ -19,6 +19,7 @@ from karmada_scheduler_plugins.fail_back import FailBack
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY, OPT_IN
 from karmada_scheduler_plugins.started_capacity import StartedCapacity
+from karmada_scheduler_plugins.strict_priority import StrictPriority
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 from tests.unit.framework import scheduler_harness
 from tests.unit.plugins.fail_back_fleet import CHECK, FAIL_BACK, WAIT, Fleet, terms
@@ -125,6 +126,8 @@ async def fleet_of(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Fleet, 
                     make(FailBack, chosen, handle=handle),
                     # It looks at bindings that wait for nodes; here none do.
                     make(StartedCapacity, {}, handle=handle),
+                    # Here no binding waits for capacity.
+                    make(StrictPriority, {}, handle=handle),
                     WorkloadAffinity(),
                     WorkloadAntiAffinity(),
                 ]
@@ -211,4 +214,4 @@ async def test_no_call_looks_at_more_bindings_in_a_larger_fleet(monkeypatch: pyt
 
 def test_the_test_has_all_plugins() -> None:
     known = {**IN_TREE, **MANDATORY, **OPT_IN}
-    assert len(known) == 16  # FreshFirst and PrioritySort get a binding, and no handle
+    assert len(known) == 17  # FreshFirst and PrioritySort get a binding, and no handle
