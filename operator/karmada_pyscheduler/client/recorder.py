@@ -84,7 +84,7 @@ class EventRecorder(IdentityStruct):
         The message may name 5,000 clusters. It is cut at the length that can be posted.
         """
         message = message[:_MESSAGE_LIMIT]
-        component, now = binding.spec.responsible_scheduler, self.now()
+        component = binding.spec.responsible_scheduler
         log.info(
             "Event occurred",
             extra={
@@ -95,9 +95,9 @@ class EventRecorder(IdentityStruct):
                 "note": message,
             },
         )
-        for involved in involved_objects(binding):
+        for involved in involved_objects(binding):  # names of Events have the time, which differs for each
             try:
-                self._queue.put_nowait(Event(involved, event_type, reason, message, now, component))
+                self._queue.put_nowait(Event(involved, event_type, reason, message, self.now(), component))
             except asyncio.QueueFull:
                 self.on_result("dropped")
 
