@@ -310,7 +310,7 @@ class CapacityLedger:
     def _share(self, names: Iterable[str]) -> None:
         """Give the capacity of clusters to those who wait for it, in rank order, and wake those who find enough."""
         snapshot = self._handle.snapshot()
-        for name in names:
+        for name in sorted(names):  # the same order in every run, as bindings are enqueued on the way
             self._share_one(name, snapshot.get(name))
 
     def _share_one(self, name: str, cluster: Cluster | None) -> None:
