@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -66,6 +67,19 @@ class Jobs:
             lambda: placed(self.get(name)), f"{name} on {on}", until=lambda found: found == on
         )
 
+    def create_until_placed(self, name: str, cluster: str, *, replicas: int) -> None:
+        """Create equal jobs until one is placed: then the scheduler has seen what the cluster reported."""
+        for number in range(20):
+            job = f"{name}-{number}"
+            self.create(job, cluster, replicas=replicas)
+            self.plane.wait_for(partial(self._scheduled, job), f"a decision about {job}")
+            if placed(self.get(job)):
+                return
+        raise AssertionError(f"none of 20 jobs of {replicas} replicas was placed on {cluster}")
+
+    def _scheduled(self, name: str) -> Object:
+        return condition(self.get(name))
+
     def wait_refused(self, name: str, text: str) -> None:
         self.plane.wait_for(
             lambda: condition(self.get(name)).get("message", ""),
@@ -114,6 +128,8 @@ def test_without_the_plugin_a_lower_priority_takes_the_capacity(
     jobs.report(sim_c1=3)
     jobs.create("new", "sim-c1", replicas=2)
     jobs.wait_placed("new", {"sim-c1": 2})
+    jobs.report(sim_c1=8)
+    jobs.create_until_placed("later", "sim-c1", replicas=6)
     assert placed(jobs.get("important")) == {}
 
 
