@@ -46,7 +46,7 @@ class BetterFirst:
         self._first.setdefault(scope, {}).setdefault(binding.key, first)
 
     def drop(self, scope: str, key: BindingKey) -> None:
-        """Let a binding go first no more, and wake those that let it."""
+        """Let a binding go first no more, and enqueue the bindings that were kept out of the queue for it."""
         if (known := self._first.get(scope)) is None or known.pop(key, None) is None:
             return
         if not known:

@@ -118,9 +118,9 @@ class Shared:
 
     Attributes:
         decided: What is decided and not reported.
-        found: Who finds how much, in rank order.
         unseen: The parts of ``decided`` that estimators do not deduct.
-        holds: Those of them who hold it.
+        found: The bindings that find capacity, with how many replicas fit, in rank order.
+        holds: Those of ``found`` for which it is held.
         seen: What is free as decisions see it.
         free: What is free besides ``decided``.
         left: What the holds leave of it.
@@ -129,8 +129,8 @@ class Shared:
     """
 
     decided: dict[BindingKey, EqualReplicas] = field(default_factory=dict)
-    found: dict[BindingKey, tuple[Waiting, int]] = field(default_factory=dict)
     unseen: list[EqualReplicas] = field(default_factory=list)
+    found: dict[BindingKey, tuple[Waiting, int]] = field(default_factory=dict)
     holds: list[tuple[Waiting, int]] = field(default_factory=list)
     seen: dict[str, int] = field(default_factory=dict)
     free: dict[str, int] = field(default_factory=dict)
