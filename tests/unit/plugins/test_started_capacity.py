@@ -539,7 +539,7 @@ def test_invalid_args_are_refused_with_their_path(args: dict[str, Any], problem:
 # --- laws ---
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", range(8))
 async def test_in_any_fleet_no_move_costs_a_running_replica_and_moves_end(seed: int) -> None:
     random = Random(seed)
     fleet = Fleet(
