@@ -74,6 +74,7 @@ TEAM_PAGE: Final[Values] = {
         **PAGE["web"],
         "records": True,
         "reveal": "fleet",
+        "templates": False,
         "replicas": 2,
         "auth": {
             "mode": "token",

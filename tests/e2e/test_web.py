@@ -281,6 +281,19 @@ def test_the_losses_in_each_world_are_read_with_the_keyboard_alone(
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
+def test_a_workload_that_no_policy_selects_is_on_the_first_page_until_one_does(
+    visit: Visit, site: Site, controlplane: ControlPlane
+) -> None:
+    orphan = manifests.deployment(site.namespace, "orphan", 1, cpu="1m")
+    controlplane.client.create(orphan)
+    page = visit().visit("/")
+    row = page.get_by_role("row").filter(has_text=f"Deployment {site.namespace}/orphan")
+    row.wait_for()
+    assert "No policy matches it" in row.inner_text()
+    controlplane.client.create(manifests.policy(site.namespace, "orphan", named("sim-a1"), scheduler=SCHEDULER))
+    row.wait_for(state="detached")
+
+
 def test_a_new_binding_appears_without_a_reload(visit: Visit, site: Site, controlplane: ControlPlane) -> None:
     page = visit().visit(f"/bindings?namespace={site.namespace}")
     assert page.get_by_role("link", name="later-deployment").count() == 0

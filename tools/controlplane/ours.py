@@ -115,7 +115,7 @@ def environment(plane: ControlPlane) -> str:
 
 
 _FILES: Final = Path(__file__).parents[2] / "charts" / "karmada-pyscheduler" / "files"
-WEB_RULES: Final = _FILES / "web-rules.yaml"
+WEB_RULES: Final = (_FILES / "web-rules.yaml", _FILES / "web-template-rules.yaml")
 WEB_AUTH_RULES: Final = (_FILES / "reviews-rules.yaml", _FILES / "web-hint-rules.yaml")
 
 
@@ -138,7 +138,7 @@ def start_web(
         kubeconfig: Another identity.
     """
     user = f"system:karmada:{name}"
-    files = [WEB_RULES] if authority is None else [WEB_RULES, *WEB_AUTH_RULES]
+    files = [*WEB_RULES, *(WEB_AUTH_RULES if authority is not None else ())]
     rules = [rule for file in files for rule in yaml.safe_load(file.read_text())]
     kubeconfig = kubeconfig or plane.kubeconfig_with_rules(user, rules)
     address = f"127.0.0.1:{free_port()}"

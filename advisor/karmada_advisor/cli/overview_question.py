@@ -13,8 +13,8 @@ from karmada_advisor.cli.explain import write_capture
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.explaining import explaining, why_unclaimed
-from karmada_advisor.explain.model import Cause, Explanation, PolicyRef, Provenance, Tense
+from karmada_advisor.explain.explaining import explain_template, explaining
+from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,
     causes_of_state,
@@ -24,11 +24,10 @@ from karmada_advisor.explain.overview import (
 )
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.explain.unclaimed import running_kinds, without_binding
+from karmada_advisor.explain.unclaimed import TEMPLATES, read_running, without_binding
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.files import as_workload
-from karmada_advisor.fleet.fleet import Fleet, parsed
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.label_selectors import selector_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
@@ -47,7 +46,6 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import replace
 
-_TEMPLATES: Final = "templates"
 _CAUSES_SECONDS: Final = 30.0
 """CPU time for the causes of an overview; what is not decided then is counted."""
 
@@ -74,7 +72,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     chosen, templates, scope = _chosen(arguments, source, objects)
     is_narrow = bool(arguments.on or arguments.policy or arguments.selector)
     was_read = objects.is_live or objects.workloads is not None
-    knows_templates = is_narrow or (was_read and _TEMPLATES not in objects.coverage.refused)
+    knows_templates = is_narrow or (was_read and TEMPLATES not in objects.coverage.refused)
     if arguments.selector:
         chosen = [each for each in chosen if selects(each.labels)]
         scope = " ".join(each for each in (scope, f"with the labels {arguments.selector}") if each)
@@ -84,7 +82,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         states = {key: state_of(each, manifests.get(key) or {}, facts) for key, each in bindings.items()}
         counts = Counter(each.name for each in states.values())
         replicas = sum((each.replicas for each in states.values()), ReplicaCounts())
-        unclaimed = dict(_without_policy(objects, each) for each in templates)
+        unclaimed = dict(explain_template(objects, each) for each in templates)
         states |= {key: each.state for key, each in unclaimed.items()}
 
         def cause_of(key: BindingKey) -> Cause | None:
@@ -145,18 +143,9 @@ def _capture(path: str, source: FleetSource, objects: Fleet, rules: Rules) -> No
             setattr(objects, name, found)
             objects.warnings += problems
         templates = _templates(source, objects)
-        is_known = _TEMPLATES not in objects.coverage.refused
+        is_known = TEMPLATES not in objects.coverage.refused
         whole = replace(objects, workloads=[*templates] if is_known else None)
     write_capture(path, whole, rules, None, objects.at or datetime.now(UTC))
-
-
-def _without_policy(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
-    """Return a template without a binding by its own kind, and why it has none."""
-    _, found = why_unclaimed(fleet, template)
-    if fleet.policies is None:
-        text = "it has no binding; why is not known, because the policies were not read"
-        found = replace(found, state=replace(found.state, text=text), causes=())
-    return BindingKey(template.kind, template.namespace, template.name), found
 
 
 def _chosen(
@@ -181,7 +170,11 @@ def _chosen(
         return on, [], f"with {cluster}"
     if arguments.policy:
         return _of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"
-    templates = [] if arguments.selector else without_binding(objects, _templates(source, objects))
+    templates = (
+        []
+        if arguments.selector
+        else without_binding(objects, _templates(source, objects, only_without_binding=True))
+    )
     namespace = source.namespace or (source.plane.default_namespace() if objects.is_live else "")
     if arguments.all_namespaces or not namespace:
         return chosen, templates, ""
@@ -206,23 +199,13 @@ def _of_policy(asked: str, objects: Fleet) -> list[Binding]:
     return found
 
 
-def _templates(source: FleetSource, objects: Fleet) -> Sequence[Workload]:
+def _templates(
+    source: FleetSource, objects: Fleet, *, only_without_binding: bool = False
+) -> Sequence[Workload]:
     """Return the templates that were given, or the metadata of those of a control plane that run Pods."""
-    if not objects.is_live or objects.workloads is not None:
-        return objects.workloads or ()
-    from karmada_advisor.fleet import live
-    from karmada_pyscheduler.client.metadata import KindName
-
-    try:
-        read = live.read_templates(source.plane, [KindName(*each) for each in running_kinds(objects)])
-    except NoAnswerError as error:
-        objects.coverage.refused[_TEMPLATES] = str(error)
-        objects.warnings.append(f"templates without a binding are not known: {error}")
-        return ()
-    if read.refused:
-        objects.coverage.refused[_TEMPLATES] = "; ".join(read.refused)
-    objects.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
-    return [each for each, _ in parsed(read.objects, as_workload, objects.warnings)]
+    if objects.is_live and objects.workloads is None:
+        return read_running(source.plane, objects, only_without_binding=only_without_binding)
+    return objects.workloads or ()
 
 
 def _check_namespace(source: FleetSource, namespace: str, objects: Fleet) -> None:

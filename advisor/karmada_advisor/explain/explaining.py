@@ -17,7 +17,7 @@ from karmada_advisor.fleet.rules import Rules, not_known, print_warning
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
@@ -136,3 +136,12 @@ def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanati
         priority_classes=fleet.priority_classes,
         events=fleet.warning_events(),
     )
+
+
+def explain_template(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
+    """Return a template without a binding by its own kind, and why it has none."""
+    _, found = why_unclaimed(fleet, template)
+    if fleet.policies is None:
+        text = "it has no binding; why is not known, because the policies were not read"
+        found = replace(found, state=replace(found.state, text=text), causes=())
+    return BindingKey(template.kind, template.namespace, template.name), found

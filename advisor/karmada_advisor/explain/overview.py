@@ -56,6 +56,11 @@ class StateGroup(Struct, frozen=True):
     example: bool = False
 
     @property
+    def has_templates(self) -> bool:
+        """Whether these are templates without a binding."""
+        return self.state is StateName.NOT_CLAIMED
+
+    @property
     def colour(self) -> str:
         """``yellow`` or ``red``; what is placed in part is yellow."""
         return "yellow" if self.state.is_good else self.state.colour

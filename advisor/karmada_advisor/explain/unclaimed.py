@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Any, Final
 
 from karmada_advisor.claims.shapes import OLD_PURGE_MODES, Match
@@ -17,9 +17,13 @@ from karmada_advisor.explain.policies import (
     misses,
     priority_class_of,
 )
-from karmada_advisor.fleet.fleet import Fleet, reference_of
+from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.files import as_workload
+from karmada_advisor.fleet.fleet import Fleet, parsed, reference_of
+from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.stored import value_at
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.api.workload import Workload
@@ -112,6 +116,9 @@ def _without_priority_class(
     return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)
 
 
+TEMPLATES: Final = "templates"
+"""In ``Coverage.refused``: those that run Pods."""
+
 _RUNNING: Final = (
     ("apps/v1", "Deployment"),
     ("apps/v1", "StatefulSet"),
@@ -131,20 +138,55 @@ def running_kinds(fleet: Fleet) -> list[tuple[str, str]]:
     return [*_RUNNING, *sorted(others)]
 
 
-def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workload]:
-    """Return the templates that run Pods and have no binding, in the order of names.
+def lacks_binding(fleet: Fleet) -> Callable[[Workload], bool]:
+    """Return whether a template runs Pods and has no binding.
 
-    Those that belong to another object, are being deleted, or are in a namespace that is never propagated are left out.
+    Those that belong to another object, are being deleted, or are in a namespace that is never propagated do not count.
     """
     bound = {reference_of(each.spec.resource) for each in fleet.bindings}
     unreadable = {(key.namespace, key.name) for key in fleet.unreadable}
     kinds = {(version.rpartition("/")[0], kind) for version, kind in running_kinds(fleet)}
-    found = (
-        each
-        for each in templates
-        if reference_of(each)[:2] in kinds
+    return lambda each: (
+        reference_of(each)[:2] in kinds
         and reference_of(each) not in bound
         and (each.namespace, f"{each.name}-{each.kind}".lower()) not in unreadable
         and not (each.deleting or each.owner_references or is_skipped_namespace(each.namespace))
     )
-    return sorted(found, key=lambda each: (each.kind, each.namespace, each.name))
+
+
+def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workload]:
+    """Return the templates that run Pods and have no binding, in the order of names."""
+    return sorted(
+        filter(lacks_binding(fleet), templates), key=lambda each: (each.kind, each.namespace, each.name)
+    )
+
+
+def read_running(plane: ControlPlane, fleet: Fleet, *, only_without_binding: bool = False) -> list[Workload]:
+    """Return the metadata of the templates of a control plane that run Pods; ``fleet.coverage`` and warnings say what is not known.
+
+    Args:
+        plane: The control plane.
+        fleet: What was read of it: all bindings.
+        only_without_binding: Whether to keep those only that have no binding.
+    """
+    from karmada_advisor.fleet import live
+    from karmada_pyscheduler.client.metadata import KindName
+
+    lacks = lacks_binding(fleet)
+
+    def is_kept(template: Manifest) -> bool:
+        try:
+            return not only_without_binding or lacks(as_workload(template))
+        except ManifestError:  # a warning below
+            return True
+
+    try:
+        read = live.read_templates(plane, [KindName(*each) for each in running_kinds(fleet)], is_kept=is_kept)
+    except NoAnswerError as error:
+        fleet.coverage.refused[TEMPLATES] = str(error)
+        fleet.warnings.append(f"templates without a binding are not known: {error}")
+        return []
+    if read.refused:
+        fleet.coverage.refused[TEMPLATES] = "; ".join(read.refused)
+    fleet.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
+    return [each for each, _ in parsed(read.objects, as_workload, fleet.warnings)]

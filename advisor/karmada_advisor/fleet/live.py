@@ -107,7 +107,11 @@ class TemplatesRead(Struct):
 
 
 def read_templates(
-    plane: ControlPlane, kinds: Iterable[KindName], *, is_whole: Callable[[Manifest], bool] = lambda _: False
+    plane: ControlPlane,
+    kinds: Iterable[KindName],
+    *,
+    is_whole: Callable[[Manifest], bool] = lambda _: False,
+    is_kept: Callable[[Manifest], bool] = lambda _: True,
 ) -> TemplatesRead:
     """Read the metadata of all objects of some kinds, and a few objects as a whole.
 
@@ -115,6 +119,7 @@ def read_templates(
         plane: The control plane.
         kinds: Of resource templates.
         is_whole: Whether to read an object as a whole, by its metadata; at most ``MOST_WHOLE``.
+        is_kept: Whether an object is returned, by its metadata.
 
     Raises:
         LiveError: The control plane cannot be read.
@@ -130,7 +135,8 @@ def read_templates(
                         template = _with_type(item, kind)
                         if reads < MOST_WHOLE and is_whole(template):
                             template, reads = await reading.whole(resource, template), reads + 1
-                        found.objects.append(template)
+                        if is_kept(template):
+                            found.objects.append(template)
                 found.kinds.append(kind)
             except ApiError as error:
                 text = f"templates of kind {kind.kind}: {error}"

@@ -20,7 +20,7 @@ from karmada_advisor.cli.whynot import ask, ask_cluster, ask_clusters, search_bo
 from karmada_advisor.explain.explain import explain, explain_stored
 from karmada_advisor.explain.explaining import Explaining, explaining
 from karmada_advisor.explain.model import Explanation, Provenance, Tense
-from karmada_advisor.explain.overview import ExplanationSummary, summary_of
+from karmada_advisor.explain.overview import ExplanationSummary, grouped, summary_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import change_objects
 from karmada_advisor.fleet.process import read_decisions, read_process, read_state
@@ -270,22 +270,28 @@ def _binding_of(state: PageState, key: BindingKey) -> Binding:
 
 
 def summary(
-    state: PageState, scan: CauseScan, *, most_groups: int = GROUPS, most_names: int = 30
+    state: PageState,
+    scan: CauseScan,
+    unread_templates: str,
+    *,
+    most_groups: int = GROUPS,
+    most_names: int = 30,
 ) -> ExplanationSummary:
     """Return the bindings by state and cause.
 
     Args:
         state: What was read.
         scan: The causes that are known.
+        unread_templates: Why there may be other templates without a binding; "" if there are none.
         most_groups: Groups that are made; of others there is only the number.
         most_names: Bindings of a group that are named.
     """
     contents = state.contents
     return summary_of(
-        contents.index.groups,
+        {**contents.index.groups, **grouped(scan.templates)},
         contents.index.counts(),
         scan.found,
-        state_of=lambda key: contents.row(contents.index.by_key[key]).state,
+        state_of=lambda key: scan.templates.get(key) or contents.row(contents.index.by_key[key]).state,
         headline=headline,
         scope="",
         clusters=len(contents.objects.clusters),
@@ -294,5 +300,6 @@ def summary(
         ),
         most_groups=most_groups,
         most_names=most_names,
+        templates=None if unread_templates else len(scan.templates),
         replicas=contents.index.replicas(),
     )

@@ -14,12 +14,14 @@ from typing import Final
 
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
 from karmada_advisor.cli.survive import fail_on_of, settings_of
-from karmada_advisor.explain.explaining import Explaining
+from karmada_advisor.explain.explaining import Explaining, explain_template
 from karmada_advisor.explain.model import Cause
 from karmada_advisor.explain.overview import Causes, causes_of_state, find_causes
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.unclaimed import without_binding
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.views.survive_words import by_domain
 from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.indexed_binding import IndexedBinding
@@ -122,12 +124,14 @@ class CauseScan(Struct, frozen=True):
         stamps: Of the bindings as they were then.
         rules: By which rules it was decided again, for people.
         problems: Bindings whose cause could not be found because of an error, one line each.
+        templates: The states of templates without a binding, by their own kinds.
     """
 
     found: Causes = field(default_factory=dict)
     stamps: Mapping[BindingKey, int] = field(default_factory=dict)
     rules: str = ""
     problems: tuple[str, ...] = ()
+    templates: Mapping[BindingKey, BindingState] = field(default_factory=dict)
 
     def text_of(self, row: IndexedBinding) -> str:
         """Return the cause of the state of a binding; "" if none is known of it as it is."""
@@ -136,7 +140,7 @@ class CauseScan(Struct, frozen=True):
 
     def __hash__(self) -> int:
         codes = ((key, cause and cause.code) for key, cause in self.found.items())
-        return hash((*codes, self.rules, self.problems))
+        return hash((*codes, self.rules, self.problems, *self.templates))
 
 
 class Background(IdentityStruct):
@@ -205,7 +209,10 @@ class Background(IdentityStruct):
 
             causes = find_causes(state.contents.index.groups, cause_of, seconds=_SCAN_SECONDS)
             stamps = {key: rows[key].stamp for key in causes}
-            return CauseScan(causes, stamps, str(using.rules), tuple(problems))
+            templates = _templates_of(state)
+            causes = {**causes, **{key: cause for key, (_, cause) in templates.items()}}
+            states = {key: found for key, (found, _) in templates.items()}
+            return CauseScan(causes, stamps, str(using.rules), tuple(problems), states)
 
     async def _report(self, worker: AnswerWorker, state: PageState) -> None:
         try:
@@ -239,6 +246,21 @@ class Background(IdentityStruct):
             remedies=REMEDIES,
             seconds=_REPORT_SECONDS,
         )
+
+
+def _templates_of(state: PageState) -> Mapping[BindingKey, tuple[BindingState, Cause | None]]:
+    """Return state and cause of the templates that have no binding, as far as there is time."""
+    objects, found = state.contents.objects, {}
+    began = time.thread_time()
+    for template in without_binding(objects, state.contents.templates) if state.contents.templates else ():
+        if time.thread_time() - began < _SCAN_SECONDS:
+            key, explanation = explain_template(objects, template)
+            found[key] = explanation.state, next(iter(explanation.causes), None)
+        else:
+            text = "it has no binding; why was not looked for, because there was no time"
+            key = BindingKey(template.kind, template.namespace, template.name)
+            found[key] = BindingState(StateName.NOT_CLAIMED, text=text, reason="NotClaimed"), None
+    return found
 
 
 def _said(what: str, error: Exception) -> str:

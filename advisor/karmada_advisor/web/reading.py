@@ -14,11 +14,12 @@ from types import MappingProxyType
 from typing import Final
 
 from karmada_advisor.cli.questions import source_of
+from karmada_advisor.explain.unclaimed import without_binding
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.web.fleet import clusters_of
-from karmada_advisor.web.state import PageContents, PageState
+from karmada_advisor.web.state import NOT_READ, PageContents, PageState
 from karmada_advisor.whatif.survive.question import taint_policies_of
 from karmada_scheduler.structs import replace
 
@@ -109,7 +110,9 @@ class Reader:
             return
         objects = read_fleet(self._source, all_bindings=True)
         policies, _ = taint_policies_of(self._taint_policies, self._source.plane, objects)
-        contents = PageContents(objects, objects.facts(self._rules.running), policies)
+        templates = without_binding(objects, objects.workloads or ())
+        unread = NOT_READ if objects.workloads is None else ""
+        contents = PageContents(objects, objects.facts(self._rules.running), policies, templates, unread)
         clusters_of(contents)  # so that no request waits for it, nor for the index
         number = 1 if before is None else before.number + 1
         problems = (*objects.problems, *objects.warnings)

@@ -21,8 +21,10 @@ from karmada_advisor.whynot.clusters import values_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import format_time
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct, field
 
+NOT_READ: Final = "they were not read"
 _NO_FACTS: Final = Facts()
 _FIELDS: Final = frozenset({"region", "zone", "provider"})
 _PLACES: Final = 300
@@ -132,6 +134,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         objects: The same as the commands read, for those who compute answers.
         facts: What is stored besides the bindings.
         taint_policies: ClusterTaintPolicies; None if they are not known.
+        templates: Those that run Pods and had no binding when they were read.
+        unread_templates: Why there may be others; "" if all were read.
         watched: The index that watches update; None for one of these bindings.
         rendered_rows: Rows of lists as HTML, which later contents may have, too; ``Pages.binding_rows`` puts them there.
         shown_clusters: Clusters by name without what is on them, which parts of a fleet have, too; ``fleet.clusters_of`` puts them
@@ -141,6 +145,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     objects: Fleet
     facts: Facts = field(default_factory=Facts)
     taint_policies: Sequence[Mapping[str, Any]] | None = None
+    templates: Sequence[Workload] = ()
+    unread_templates: str = NOT_READ
     watched: BindingIndex | None = None
     rendered_rows: OrderedDict[tuple[object, ...], str] = field(default_factory=OrderedDict)
     shown_clusters: dict[str, Any] = field(default_factory=dict)

@@ -145,6 +145,11 @@ class Viewer(Struct, frozen=True):
         """Return whether they may see the FederatedResourceQuotas of a namespace."""
         return self.sees_all or await self.may(LIST_QUOTAS, namespace)
 
+    async def sees_templates(self, groups: Iterable[str]) -> bool:
+        """Return whether they may list the templates of some API groups in all namespaces; of "", Pods."""
+        wanted = [Permission("list", group, "*" if group else "pods") for group in dict.fromkeys(groups)]
+        return all(await asyncio.gather(*(self.may(each, "") for each in wanted)))
+
     def check_known(self) -> None:
         """Check that somebody was let in.
 

@@ -7,19 +7,20 @@ from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.fleet.fleet import Coverage, Fleet
+from karmada_advisor.fleet.fleet import Coverage, Fleet, reference_of
 from karmada_advisor.fleet.packed import PackedManifests
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.stored import mapping
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.indexed_binding import IndexedBinding, indexed
-from karmada_advisor.web.state import PageContents
+from karmada_advisor.web.state import NOT_READ, PageContents
 from karmada_pyscheduler.client import karmada
 from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import KINDS, Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct, field, replace
 
 Manifest = Mapping[str, Any]
@@ -45,11 +46,14 @@ class Surroundings(Struct):
         objects: Leases, and the schedulers without one that have left something.
         process: Which schedulers run, as ``Fleet.schedulers`` takes it.
         taint_policies: ClusterTaintPolicies; None if they are not known.
+        templates: As ``PageContents`` has them, with ``unread_templates``.
     """
 
     objects: Fleet = field(default_factory=lambda: Fleet(""))
     process: Mapping[str, str] = field(default_factory=dict)
     taint_policies: Sequence[Manifest] | None = None
+    templates: Sequence[Workload] = ()
+    unread_templates: str = NOT_READ
 
 
 class WatchedFleet:
@@ -208,8 +212,10 @@ class WatchedFleet:
 
     def surround(self, found: Surroundings) -> None:
         """Take what is read besides; ``index_again`` reads the states that depend on it."""
+        if _templates_of(found) != _templates_of(self._surroundings):
+            self.changes += 1
         before, self._surroundings = self._facts, found
-        self._facts = self._objects([]).facts(found.process)
+        self._facts = self.objects([]).facts(found.process)
         if self._index is None:
             return
         names = {each.spec.responsible_scheduler for each in self.bindings}
@@ -235,7 +241,8 @@ class WatchedFleet:
         """Make the index; from now on each change updates it."""
         self._index = BindingIndex(rows)
 
-    def _objects(self, bindings: list[Binding]) -> Fleet:
+    def objects(self, bindings: list[Binding]) -> Fleet:
+        """Return the objects as they are now, with some of the bindings."""
         policies = [each for resource in POLICIES for each in self._known[resource.kind].values()]
         return replace(
             self._surroundings.objects,
@@ -256,16 +263,21 @@ class WatchedFleet:
         if self._has_old_rows:  # what rows say besides the binding has changed
             self._rendered_rows = OrderedDict()
             self._has_old_rows = False
-        objects = self._objects(self.bindings)
+        objects = self.objects(self.bindings)
         around = self._surroundings
         facts = objects.facts(around.process)
-        return PageContents(objects, facts, around.taint_policies, self._index, self._rendered_rows)
+        known = (around.taint_policies, around.templates, around.unread_templates)
+        return PageContents(objects, facts, *known, self._index, self._rendered_rows)
 
     @property
     def problems(self) -> Sequence[str]:
         """What could not be read, one line each."""
-        found = self._objects([])
+        found = self.objects([])
         return [*found.problems, *found.warnings]
+
+
+def _templates_of(found: Surroundings) -> tuple[object, ...]:
+    return found.unread_templates, [(reference_of(each), each.labels) for each in found.templates]
 
 
 def id_of(resource: karmada.Resource, item: Manifest) -> ObjectId:

@@ -19,13 +19,15 @@ from typing import Any, Final
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.questions import control_plane_of
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.unclaimed import TEMPLATES, read_running
 from karmada_advisor.fleet import live
 from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_advisor.fleet.fleet import Coverage
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.reading import Visits
-from karmada_advisor.web.state import PageState
+from karmada_advisor.web.state import NOT_READ, PageState
 from karmada_advisor.web.watched import BINDINGS, POLICIES, ObjectId, Surroundings, WatchedFleet, id_of
 from karmada_advisor.whatif.survive.question import taint_policies_of
 from karmada_pyscheduler.client.connection import Connection
@@ -33,6 +35,7 @@ from karmada_pyscheduler.client.karmada import CLUSTERS, KarmadaClient, Resource
 from karmada_pyscheduler.client.watch_requests import WatchRequests
 from karmada_pyscheduler.informer.lister import Lister
 from karmada_pyscheduler.informer.reflector import Reflector
+from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.process.memory import freeze_objects
 from karmada_scheduler.structs import replace
@@ -47,6 +50,8 @@ _SILENT_SECONDS: Final = 150.0
 """How long a watch may deliver nothing; after 70 seconds it is connected again."""
 _LEAST_REFRESH_SECONDS: Final = 1.0
 """Between two publications of the objects, each of which takes 0.1 s at 100,000 bindings and makes answers be computed again."""
+_SHARE: Final = 10
+"""After a reading of templates, this many times its duration pass before the next one."""
 _AT_ONCE: Final = 200
 """Bindings that are indexed before others on the event loop get a turn."""
 
@@ -90,6 +95,8 @@ class Watcher(Lister):
         self._reflectors: dict[Resource, Reflector] = {}
         self._miscounted: set[Resource] = set()
         self._changes = 0
+        self._templates: tuple[Sequence[Workload], str] = (), NOT_READ
+        self._next_templates = 0.0
         self._publishing = asyncio.Lock()
         self._published = -_LEAST_REFRESH_SECONDS
         self.progress = "nothing is read yet"
@@ -257,7 +264,17 @@ class Watcher(Lister):
         """Read the Leases, and what else is not watched."""
         found = await asyncio.to_thread(live.read_schedulers, self._plane, self.fleet.bindings)
         policies, _ = await asyncio.to_thread(taint_policies_of, self._taint_policies, self._plane, found)
-        self.fleet.surround(Surroundings(found, self._rules.running, policies))
+        if self._clock() >= self._next_templates:
+            await self._read_templates()
+        self.fleet.surround(Surroundings(found, self._rules.running, policies, *self._templates))
+
+    async def _read_templates(self) -> None:
+        """Read which templates have no binding; the share of time that this takes is bounded."""
+        began = self._clock()
+        known = replace(self.fleet.objects(self.fleet.bindings), coverage=Coverage(), warnings=[])
+        found = await asyncio.to_thread(read_running, self._plane, known, only_without_binding=True)
+        self._templates = found, known.coverage.refused.get(TEMPLATES, "")
+        self._next_templates = self._clock() + _SHARE * (self._clock() - began)
 
     async def _publish(self) -> None:
         """Give those who decide the objects as they are now, if they have changed."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,14 @@ import pytest
 
 from karmada_advisor.fleet import process_http
 from karmada_advisor.web.answer_worker import BusyError, TooLongError
+from karmada_advisor.web.viewer import Viewer
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_scheduler import command
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.explain.fleet import billing, checkout, fleet
 from tests.unit.web.site import Inline, Site, write
+from tools.manifests import deployment, policy
 
 PAGES = (
     "/",
@@ -455,6 +458,61 @@ async def test_the_summary_is_what_explain_prints_about_all_bindings(
     assert f"Replicas: {served['replicas']['wanted']} wanted, {served['replicas']['placed']} placed" in text
     assert served["groups"][1]["cause"]["code"] in text
     assert "pay/ billing-deployment" in text
+
+
+def _templates(folder: Path) -> list[str]:
+    """Return flags with a policy, and with templates of which two have no binding and one has."""
+    objects: dict[str, list[dict[str, Any]]] = {
+        "policies": [policy("shop", "orphaned", {}, selector={"name": "orphaned"})],
+        "workloads": [
+            deployment("shop", "orphan", 1),
+            deployment("shop", "checkout", 1),
+            {"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "night", "namespace": "pay"}},
+            {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "texts", "namespace": "shop"}},
+        ],
+    }
+    for name, found in objects.items():
+        (folder / f"{name}.json").write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": found}))
+    return [f"--{name}={folder / name}.json" for name in objects]
+
+
+async def test_templates_without_a_binding_are_on_the_first_page_as_explain_prints_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = _templates(tmp_path)
+    async with Site(tmp_path, flags=[PATIENT, *flags]) as site:
+        await site.refresh()
+        served, text = (await site.get("/v1/overview")).fields, (await site.get("/")).page.text
+        printed = _printed(capsys, site, "explain", "-A", *flags)
+    for found in (served, printed):
+        found["provenance"].pop("at")
+    assert served == printed
+    assert (served["templates"], served["knowsTemplates"]) == (2, True)
+    assert "o policy matches it; nearest: PropagationPolicy shop/orphaned" in text
+    assert "Deployment shop/ orphan" in text
+    assert "Whether templates" not in text
+
+
+@pytest.mark.parametrize(("groups", "is_shown"), [(("apps",), False), (("apps", "batch"), True)])
+async def test_templates_are_shown_to_those_who_may_list_all_of_their_groups(
+    tmp_path: Path, groups: Sequence[str], is_shown: bool
+) -> None:
+    async def may(permission: Permission, namespace: str) -> bool:
+        return (permission.verb, permission.resource, namespace) == ("list", "*", "") and permission.group in groups
+
+    viewer = Viewer("jane", (), may)
+    async with Site(tmp_path, flags=[PATIENT, *_templates(tmp_path)], viewer=viewer) as site:
+        await site.refresh()
+        served, text = (await site.get("/v1/overview")).fields, (await site.get("/")).page.text
+    assert ("orphan" in text, served["templates"]) == (is_shown, 2 if is_shown else 0)
+    assert served["knowsTemplates"] is is_shown
+    assert ("not known: you may not list the templates of all namespaces" in text) is not is_shown
+
+
+async def test_templates_that_were_not_read_are_not_said_to_have_bindings(site: Site) -> None:
+    await site.refresh()
+    assert "Whether templates have no binding is not known: they were not read" in (await site.get("/")).page.text
+    assert (await site.get("/v1/overview")).fields["knowsTemplates"] is False
 
 
 FAILED = {"type": "Scheduled", "status": "False", "reason": "NoClusterFit", "message": "nothing fits"}

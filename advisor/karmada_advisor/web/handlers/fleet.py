@@ -9,10 +9,12 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from karmada_advisor.fleet.fleet import reference_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.model import API_VERSION, StateName
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import summary
+from karmada_advisor.web.background import CauseScan
 from karmada_advisor.web.fleet import (
     SORTS,
     ClusterFilter,
@@ -100,14 +102,24 @@ class FleetHandlers(HandlerGroup):
         state = self._answers.state
         fleet = fleet_of(state)
         decisions = await self._answers.decisions(state)
+        causes, unread = await self._scan(request, state)
         values = {
             "fleet": fleet,
-            "summary": summary(state, self._answers.background.causes),
-            "causes": self._answers.background.causes,
+            "summary": summary(state, causes, unread),
+            "causes": causes,
             "process": decisions.process,
             "survival": self._answers.background.survival,
+            "unread_templates": unread,
         }
         return self._responder.rendered("fleet.html", request, state, values, data="/v1/fleet")
+
+    async def _scan(self, request: HttpRequest, state: PageState) -> tuple[CauseScan, str]:
+        """Return causes, and why templates without a binding are not among them; "" if those that the page has read are."""
+        scan, contents = self._answers.background.causes, state.contents
+        groups = (reference_of(template)[0] for template in contents.templates)
+        if await self._responder.viewer(request).sees_templates(groups):
+            return scan, contents.unread_templates
+        return replace(scan, templates={}), "you may not list the templates of all namespaces"
 
     async def _fleet_data(self, _: HttpRequest) -> Mapping[str, Any]:
         state = self._answers.state
@@ -118,10 +130,11 @@ class FleetHandlers(HandlerGroup):
         fields["clusters"] = len(fleet.clusters)  # the list of clusters has them, in pages
         return {**fields, "process": fields_of(decisions.process)}
 
-    async def _overview_data(self, _: HttpRequest) -> Mapping[str, Any]:
+    async def _overview_data(self, request: HttpRequest) -> Mapping[str, Any]:
+        state = self._answers.state
         found = summary(
-            self._answers.state,
-            self._answers.background.causes,
+            state,
+            *await self._scan(request, state),
             most_groups=ROWS,
             most_names=_OVERVIEW_NAMES,
         )
