@@ -290,7 +290,9 @@ def test_a_workload_that_no_policy_selects_is_on_the_first_page_until_one_does(
     row = page.get_by_role("row").filter(has_text=f"Deployment {site.namespace}/orphan")
     row.wait_for()
     assert "No policy matches it" in row.inner_text()
-    controlplane.client.create(manifests.policy(site.namespace, "orphan", named("sim-a1"), scheduler=SCHEDULER))
+    controlplane.client.create(
+        manifests.policy(site.namespace, "orphan", named("sim-a1"), scheduler=SCHEDULER)
+    )
     row.wait_for(state="detached")
 
 

@@ -54,7 +54,6 @@ SUCCEEDED: Final = "ScheduleBindingSucceed"
 FAILED: Final = "ScheduleBindingFailed"
 KEPT: Final = "PlacementKept"
 HELD: Final = "PlacementHeld"
-MOVED: Final = "MovedGracefully"
 CANCELLED: Final = "MoveCancelled"
 WARNED: Final = "GuardWarning"
 """The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written, and
@@ -283,7 +282,7 @@ class BindingCycle(IdentityStruct):
         return Report(condition, stored.generation, at, name, placed=placed, observes=observes)
 
     def _record_guard(self, binding: Binding, decision: Decision, error: Exception | None) -> None:
-        """Record that a Guard plugin keeps the placement, or that clusters are left gracefully."""
+        """Record that a Guard plugin keeps the placement, cancels a move, or warns."""
         guarded = decision.guarded
         if guarded is None:
             return
@@ -294,10 +293,6 @@ class BindingCycle(IdentityStruct):
         elif error is None and guarded.cancelled:
             text = f"returns to {', '.join(sorted(guarded.cancelled))}, because no other cluster fits"
             self.recorder.record(binding, NORMAL, CANCELLED, text)
-        elif error is None and guarded.tasks:
-            clusters = ", ".join(task.from_cluster for task in guarded.tasks)
-            text = f"leaves {clusters} gracefully; the new clusters are {targets_text(decision)}"
-            self.recorder.record(binding, NORMAL, MOVED, text)
         elif error is None and guarded.warning:
             self.recorder.record(binding, WARNING, WARNED, guarded.warning)
 

@@ -59,9 +59,11 @@ def targets_text(decision: Decision) -> str:
 
 
 def success_text(binding: Binding, decision: Decision) -> str:
-    """Return upstream's message, which has a colon after Result for a ResourceBinding only."""
+    """Return upstream's message, which has a colon after Result for a ResourceBinding only, and which clusters are left gracefully."""
     colon = "" if binding.key.kind == CLUSTER_RESOURCE_BINDING else ":"
-    return f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
+    text = f"Binding has been scheduled successfully. Result{colon} {{{targets_text(decision)}}}"
+    left = ", ".join(task.from_cluster for task in decision.guarded.tasks) if decision.guarded else ""
+    return f"{text}; leaves {left} gracefully" if left else text
 
 
 def is_reconstructible(stored: Binding, report: Report) -> bool:

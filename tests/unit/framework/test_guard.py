@@ -245,7 +245,8 @@ async def test_tasks_are_written_in_the_patch_of_the_decision_before_those_that_
         },
         FOREIGN,
     ]
-    assert ("MovedGracefully", "leaves m1 gracefully; the new clusters are m2:2") in harness.events
+    text = "Binding has been scheduled successfully. Result: {m2:2}; leaves m1 gracefully"
+    assert harness.events == [("ScheduleBindingSucceed", text)]
 
 
 async def test_a_cluster_that_has_a_task_gets_no_second_one() -> None:

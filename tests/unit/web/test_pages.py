@@ -498,7 +498,11 @@ async def test_templates_are_shown_to_those_who_may_list_all_of_their_groups(
     tmp_path: Path, groups: Sequence[str], is_shown: bool
 ) -> None:
     async def may(permission: Permission, namespace: str) -> bool:
-        return (permission.verb, permission.resource, namespace) == ("list", "*", "") and permission.group in groups
+        return (permission.verb, permission.resource, namespace) == (
+            "list",
+            "*",
+            "",
+        ) and permission.group in groups
 
     viewer = Viewer("jane", (), may)
     async with Site(tmp_path, flags=[PATIENT, *_templates(tmp_path)], viewer=viewer) as site:
@@ -511,7 +515,10 @@ async def test_templates_are_shown_to_those_who_may_list_all_of_their_groups(
 
 async def test_templates_that_were_not_read_are_not_said_to_have_bindings(site: Site) -> None:
     await site.refresh()
-    assert "Whether templates have no binding is not known: they were not read" in (await site.get("/")).page.text
+    assert (
+        "Whether templates have no binding is not known: they were not read"
+        in (await site.get("/")).page.text
+    )
     assert (await site.get("/v1/overview")).fields["knowsTemplates"] is False
 
 
