@@ -151,11 +151,13 @@ class Ours:
         return _targets(*_outcome(self._decide(Binding.from_manifest(manifest)))) or []
 
     def _decide(self, binding: Binding) -> Decision:
-        return run_sync(self._algorithm.decide(binding, self._clusters.snapshot(), self._framework))
+        return run_sync(
+            self._algorithm.decide(binding, self._clusters.snapshot(), self._framework, until_stable=False)
+        )
 
 
 def _outcome(decision: Decision) -> tuple[Any, Any]:
-    """Return the result of the first pass, as the Go core runs one pass (``core.schedule`` repeats)."""
+    """Return the result of the only pass. karmada-scheduler's second pass is a decision after its write (``core.schedule``)."""
     first = decision.attempts[0]
     return first.targets, first.error
 

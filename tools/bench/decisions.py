@@ -4,7 +4,8 @@
 
 The two take turns: each round has as many bindings as it is given, of which the Go core decides as many as it can in
 its seconds (karmada-scheduler's genericScheduler.Schedule, the copy of all clusters that it makes included) and ours
-all. Both see the clusters report in between, and the decisions are compared. A figure is the median over the rounds.
+all, one pass each: karmada-scheduler schedules Duplicated bindings again after its write, ours before it. Both see the clusters
+report in between, and the decisions are compared. A figure is the median over the rounds.
 """
 
 from __future__ import annotations
