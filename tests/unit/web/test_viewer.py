@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from karmada_pyscheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Site, without_times
+from tools.manifests import deployment
 
 CANARY: Final = "canary"
 """In each name, label, taint, region and message that is not of the namespace."""
@@ -197,6 +199,22 @@ async def test_their_own_bindings_are_listed_and_shown_as_they_are_stored(site: 
     assert "eu-1 2" in page.text
     assert "0/1 clusters fit" in lost.text
     assert not [each for each in page.attributes("a", "href") if each.startswith(("/clusters", "/survive"))]
+
+
+async def test_workloads_without_a_binding_are_not_shown_to_them_and_their_first_page_says_so(
+    tmp_path: Path,
+) -> None:
+    orphan = deployment(f"{CANARY}-ns", f"{CANARY}-orphan", 1)
+    (tmp_path / "orphan.json").write_text(json.dumps(orphan))
+    flags = [f"--workloads={tmp_path / 'orphan.json'}"]
+    async with Site(
+        tmp_path, clusters=clusters(), bindings=bindings(), viewer=DEVELOPER, flags=flags
+    ) as site:
+        await site.refresh()
+        text = (await site.get("/")).page.text
+        assert "Workloads without a binding are not among them" in text
+        for path in ("/", "/v1/namespaces", "/n/shop", "/v1/overview"):
+            assert CANARY not in (await site.get(path)).text, path
 
 
 async def test_every_link_of_their_pages_leads_somewhere(site: Site) -> None:
