@@ -16,9 +16,8 @@ from typing import Any, Final, NamedTuple
 from karmada_advisor.claims import model
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
 from karmada_advisor.claims.policy import ClaimingPolicy
-from karmada_advisor.claims.preemption import preempt, preempting_between
 from karmada_advisor.claims.shapes import Match
-from karmada_advisor.claims.state import DetectedBinding, DetectorState
+from karmada_advisor.claims.state import DetectedBinding, DetectorState, preempt, preempting_between
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.structs import IdentityStruct, field

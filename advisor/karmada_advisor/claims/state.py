@@ -1,9 +1,12 @@
-"""Templates, policies and bindings as the detector changes them."""
+"""Templates, policies and bindings as the detector changes them; a policy takes templates from policies of a lower priority.
+
+Source of preemption: karmada v1.18.2 pkg/detector/preemption.go.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from karmada_advisor.claims.policy import ClaimingPolicy, highest
@@ -12,6 +15,8 @@ from karmada_scheduler.api.binding_spec import BindingKey
 from karmada_scheduler.api.manifest import Manifest, read_mapping, read_mappings, read_text
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.structs import Struct, replace
+
+_Claim = Callable[[Template, ClaimingPolicy], Template]
 
 
 class DetectedBinding(Struct, frozen=True):
@@ -191,3 +196,60 @@ class DetectorState:
     def policy_of(self, key: PolicyKey | None) -> ClaimingPolicy | None:
         """Return a policy, None if there is none."""
         return None if key is None else self.policies.get(key)
+
+
+def preempting_between(state: DetectorState, policy: ClaimingPolicy, priority: int) -> list[ClaimingPolicy]:
+    """Return the policies that may take templates from one whose priority has been lowered, highest first.
+
+    Args:
+        state: All objects.
+        policy: With the lower priority.
+        priority: The one before.
+    """
+    found = [
+        each
+        for each in state.policies_of(policy.key.kind, policy.key.namespace)
+        if each.preempts and policy.priority < each.priority < priority
+    ]
+    return sorted(found, key=lambda each: -each.priority)
+
+
+def preempt(policy: ClaimingPolicy, state: DetectorState, claim: _Claim) -> bool:
+    """Let a policy take the templates that it names; return False after an error, which makes the detector try again.
+
+    Args:
+        policy: That preempts.
+        state: All objects.
+        claim: Writes a claim into a template.
+    """
+    is_done = True
+    for each in policy.selectors:
+        template = state.templates.get(TemplateKey(each.api_version, each.kind, each.namespace, each.name))
+        if template is None or template.deleting:
+            continue
+        held = template.claim
+        if policy.is_namespaced and held.namespace and held.name:
+            other = PolicyKey(PROPAGATION_POLICY, held.namespace, held.name)
+            if not _preempt_from(other, template, policy, state, claim):
+                is_done = False
+                continue
+            template = state.templates[template.key]
+        if name := template.claim.cluster_name:
+            if policy.is_namespaced:
+                claim(template, policy)
+            else:
+                other = PolicyKey(CLUSTER_PROPAGATION_POLICY, "", name)
+                is_done = _preempt_from(other, template, policy, state, claim) and is_done
+    return is_done
+
+
+def _preempt_from(
+    other: PolicyKey, template: Template, policy: ClaimingPolicy, state: DetectorState, claim: _Claim
+) -> bool:
+    """Take a template from a policy of the same kind with a lower priority; return False if there is no such policy."""
+    if other == policy.key:
+        return True
+    claiming = state.policies.get(other)
+    if claiming is not None and policy.priority > claiming.priority:
+        claim(template, policy)
+    return claiming is not None
