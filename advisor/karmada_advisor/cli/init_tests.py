@@ -15,7 +15,7 @@ from karmada_advisor.cli.questions import control_plane_of, source_of
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import reference_of
-from karmada_advisor.fleet.label_selectors import selector_of
+from karmada_advisor.fleet.named_binding import selector_of
 from karmada_advisor.fleet.read import read_fleet, workload_reader
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.text import printable

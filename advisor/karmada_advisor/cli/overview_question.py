@@ -28,7 +28,7 @@ from karmada_advisor.explain.unclaimed import TEMPLATES, read_running, without_b
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.fleet.label_selectors import selector_of
+from karmada_advisor.fleet.named_binding import selector_of
 from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules

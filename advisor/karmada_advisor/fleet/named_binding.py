@@ -1,13 +1,18 @@
-"""Which bindings and workloads a name means that a person gives."""
+"""Which bindings and workloads a name or a label selector means that a person gives.
+
+Source: k8s.io/apimachinery v0.35.3 pkg/labels/selector.go, for selectors as kubectl takes them: ``app=web,tier in (a,b),!canary,cpus>3``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.api.matching import EXISTS, IN, Requirement, Test, conjunction
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.structs import Struct
 
@@ -42,6 +47,16 @@ _API_VERSIONS: Final = {
 """The kinds of workloads that are read to explain why they have no binding."""
 
 _PLURALS: Final = frozenset(f"{kind}s" for kind in (*_WORKLOADS.values(), "job", "secret"))
+
+
+_WORD: Final = r"[^\s=!(),<>]+"
+_REQUIREMENT: Final = re.compile(
+    rf"\s*(?:!\s*(?P<absent>{_WORD})|(?P<key>{_WORD})\s*(?:(?P<operator>==|=|!=|>|<)\s*(?P<value>(?:{_WORD})?)"
+    rf"|(?<=\s)(?P<set>in|notin)\s*\((?P<values>[^=!()<>]*)\))?)\s*(?:,(?=\s*\S)|$)"
+)
+_OPERATORS: Final[Mapping[str | None, str]] = {
+    None: EXISTS, "=": IN, "==": IN, "in": IN, "!=": "NotIn", "notin": "NotIn", ">": "Gt", "<": "Lt"
+}  # fmt: skip
 
 
 class NoSuchBindingError(NoAnswerError):
@@ -189,3 +204,32 @@ def workload_of(asked: NamedBinding) -> WorkloadName | None:
     wanted = singular(written)
     kind = next((each for each in _API_VERSIONS if each.lower() == wanted), "")
     return WorkloadName(_API_VERSIONS[kind], kind, asked.namespace, rest) if kind else None
+
+
+def selector_of(written: str) -> Test:
+    """Return what tells whether labels match a selector; an empty one matches all.
+
+    Raises:
+        NoAnswerError: It is no selector.
+    """
+    found: list[Test] = []
+    position = 0
+    while position < len(written.rstrip()):
+        match = _REQUIREMENT.match(written, position)
+        test = None if match is None else _requirement(match).compile()
+        if match is None or test is None:
+            raise NoAnswerError(
+                f"--selector: {written!r} cannot be read from {written[position:]!r} on; "
+                "expected app=web, app!=web, app in (a,b), app notin (a,b), app, !app, cpus>3, cpus<3"
+            )
+        found.append(test)
+        position = match.end()
+    return conjunction(found)
+
+
+def _requirement(match: re.Match[str]) -> Requirement:
+    if match["absent"]:
+        return Requirement(match["absent"], "DoesNotExist")
+    operator = match["operator"] or match["set"]
+    values = (match["value"] or match["values"] or "").split(",") if operator else ()
+    return Requirement(match["key"], _OPERATORS[operator], tuple(each.strip() for each in values))

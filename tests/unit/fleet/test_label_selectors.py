@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.label_selectors import selector_of
+from karmada_advisor.fleet.named_binding import selector_of
 
 LABELS = {"app": "web", "tier": "prod", "example.com/team": "a.b", "empty": "", "cpus": "4", "in": "x"}
 
