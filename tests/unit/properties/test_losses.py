@@ -23,8 +23,8 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, failing, figures_in
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.whatif.survive.pairs import decide_pairs
 from karmada_advisor.whatif.survive.report import survival_report
+from karmada_advisor.whatif.survive.reports import decide_pairs
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.structs import replace

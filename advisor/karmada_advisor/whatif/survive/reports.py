@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from math import comb
+from typing import TYPE_CHECKING, Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Provenance, Tense
@@ -21,8 +23,9 @@ from karmada_advisor.whatif.plan.fleet_rules import (
     now,
     progress_of_bindings,
 )
-from karmada_advisor.whatif.survive.classify import present_on
-from karmada_advisor.whatif.survive.domains import failure_domains, joined_twice
+from karmada_advisor.whatif.survive.classify import LossTally, present_on
+from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomain, failure_domains, joined_twice
+from karmada_advisor.whatif.survive.edited import PairFigures, figures
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import failing
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
@@ -41,6 +44,12 @@ from karmada_scheduler.structs import replace
 
 if TYPE_CHECKING:
     from karmada_advisor.whatif.survive.remedies import FoundRemedy
+
+_FIRST: Final = 50
+"""Half of the pairs are of the worst domains: there it hurts most if a second one goes."""
+
+DomainPair = tuple[int, int]
+"""The numbers of two domains."""
 
 
 def survival_reports(
@@ -109,8 +118,6 @@ def survival_reports(
         if question.remedies:
             remedies, notes = _remedies(question, fleet, losses, settings, deadline)
         if pairs or question.drawn_pairs:
-            from karmada_advisor.whatif.survive.pairs import decide_pairs, drawn
-
             names = [each.name for each in domains.domains]
             numbers = [(names.index(one), names.index(other)) for one, other in pairs]
             numbers += (
@@ -180,3 +187,71 @@ def _after(seconds: float, deadline: float) -> Callable[[], bool]:
     """Return what says whether some time from now, or a deadline, is over."""
     end = min(deadline, time.monotonic() + seconds)
     return lambda: time.monotonic() >= end
+
+
+def drawn(losses: Losses, count: int, loss: Loss, seed: str) -> Sequence[DomainPair]:
+    """Return pairs of clusters, half of them of those whose loss is worst.
+
+    Args:
+        losses: All domains, decided.
+        count: How many; fewer if there are not so many.
+        loss: The world by which the worst are found.
+        seed: Equal seeds draw equal pairs.
+    """
+    numbers = [number for number, each in enumerate(losses.inputs.domains) if each.kind == CLUSTER]
+    tallies = losses.tallies[loss]
+    worst = sorted(numbers, key=lambda number: _badness(tallies[number]))[:_FIRST]
+    dice, found = random.Random(seed), dict[DomainPair, None]()  # noqa: S311 (a sample, not a secret)
+    for among, wanted in ((worst, count // 2), (numbers, count)):
+        while len(found) < min(wanted, comb(len(among), 2)):
+            first, second = sorted(dice.sample(among, 2))
+            found[first, second] = None
+    return list(found)
+
+
+def _badness(tally: LossTally) -> tuple[int, int, int]:
+    found = [figures(each.classified) for each in tally.pairs]
+    dark, missing, interrupted = (sum(each[place] for each in found) for place in range(3))
+    return -dark, -missing, -interrupted
+
+
+def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[FailureDomain]:
+    """Decide about the losses of pairs, add what is new to the tallies, and return the pairs as domains.
+
+    A binding is new in a pair if it is dark, misses more replicas, or is interrupted, and is not in either domain alone.
+    """
+    domains = losses.inputs.domains
+    made = [
+        FailureDomain(
+            PAIR,
+            f"{domains[one].name}+{domains[other].name}",
+            tuple(sorted({*domains[one].clusters, *domains[other].clusters})),
+            (),
+        )
+        for one, other in pairs
+    ]
+    both = Losses(replace(losses.inputs, domains=made))
+    both.run()
+    for loss, tallies in both.tallies.items():
+        singles = losses.tallies[loss]
+        for tally, pair in zip(tallies, pairs, strict=True):
+            alone = [
+                {each.position: figures(each.classified) for each in singles[number].pairs} for number in pair
+            ]
+            tally.pairs = [
+                each
+                for each in tally.pairs
+                if _is_new(figures(each.classified), [one.get(each.position) for one in alone])
+            ]
+        losses.tallies[loss] += tallies
+    losses.done.extend(
+        is_done and all(losses.done[number] for number in pair)
+        for is_done, pair in zip(both.done, pairs, strict=True)
+    )
+    losses.inputs = replace(losses.inputs, domains=[*domains, *made])
+    return made
+
+
+def _is_new(now: PairFigures, alone: Sequence[PairFigures | None]) -> bool:
+    known = [each for each in alone if each is not None]
+    return any(value > max((each[place] for each in known), default=0) for place, value in enumerate(now))
