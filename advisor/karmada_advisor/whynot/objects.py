@@ -217,7 +217,7 @@ class ObjectSet(Struct, dict=True):
             return manifests
         if self.ref in manifests:
             return None  # its own edits are against the object as it was read
-        from karmada_advisor.whynot.detector import received  # its rules take as long to load as an answer
+        from karmada_advisor.whynot.scheduled import received  # its rules take as long to load as an answer
 
         mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
         return manifests if mine is None else {**manifests, self.ref: mine}

@@ -1,13 +1,17 @@
-"""What the scheduler does with a binding, and changes of its rules."""
+"""What a binding receives from its policies after an edit of them, what the scheduler does with it, and changes of its rules."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from karmada_advisor.claims.claim import claim
+from karmada_advisor.claims.model import DetectorOptions, PolicyWritten
+from karmada_advisor.claims.template import template_of
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.quota import Excess
 from karmada_scheduler.api.binding import TargetCluster
+from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import condition_for
@@ -15,6 +19,9 @@ from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.structs import Struct, replace
+
+_WITH_PREEMPTION: Final = DetectorOptions(FeatureGates({"PropagationPolicyPreemption": True}))
+"""An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
 
 
 class Scheduled(Struct, frozen=True):
@@ -99,3 +106,31 @@ def alternatives(rules: Rules, gates: FeatureGates, refusing: str) -> Iterator[R
         value = not gates.enabled(name)
         flag = f"--feature-gates={name}={str(value).lower()}"
         yield RuleChange("setGate", f"feature gate {name}={str(value).lower()}", flag)
+
+
+def received(
+    binding: Manifest,
+    policies: Iterable[Manifest],
+    written: Sequence[Manifest],
+    labels: Mapping[str, str] | None,
+) -> Manifest | None:
+    """Return the binding after policies were written; None if it stays as it is, or that cannot be known.
+
+    Args:
+        binding: As it was read.
+        policies: All policies before the edit.
+        written: Those that are edited, afterwards.
+        labels: The labels of the template; None if they are not known, so that no label selector matches it.
+    """
+    try:
+        template = template_of(binding)
+        if labels is not None:
+            template = replace(template, labels={**labels, **template.claim.labels()})
+        events, options = [PolicyWritten(each) for each in written], _WITH_PREEMPTION
+        found = claim([template], policies, [binding], events=events, options=options, other_orders=False)
+    except ManifestError:
+        return None
+    of_template = found.templates.get(template.key)
+    if found.refusals or of_template is None or of_template.binding_after is binding:
+        return None
+    return of_template.binding_after

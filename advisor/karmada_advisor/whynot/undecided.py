@@ -217,7 +217,7 @@ def _remedy(
     after: Manifest | None = changed.manifests[change.target]
     is_policy = read is not manifest
     if is_policy:
-        from karmada_advisor.whynot.detector import received  # as in whynot.objects
+        from karmada_advisor.whynot.scheduled import received  # as in whynot.objects
 
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
