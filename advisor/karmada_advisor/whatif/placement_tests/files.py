@@ -16,8 +16,7 @@ from karmada_advisor.whatif.placement_tests.case_files import CaseReader
 from karmada_advisor.whatif.placement_tests.checking import problems_of
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests, cluster_of
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
-from karmada_advisor.whatif.placement_tests.schema import SCHEMA
-from karmada_advisor.whatif.placement_tests.schema_check import SchemaCheck
+from karmada_advisor.whatif.placement_tests.schema import SCHEMA, SchemaCheck
 from karmada_advisor.whatif.plan.objects import template_key
 from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
