@@ -23,7 +23,7 @@ LIVE: Final = (
     "karmada_advisor.fleet.live_reading",
     "karmada_advisor.fleet.process",
     "karmada_advisor.fleet.process_http",
-    "karmada_advisor.fleet.watchable",
+    "karmada_advisor.fleet.plane_access",
     "karmada_advisor.web",
     "tools.controlplane",
 )

@@ -13,8 +13,8 @@ from typing import Any, Final
 
 import orjson
 
+from karmada_advisor.fleet.plane_access import KindsFound
 from karmada_advisor.fleet.rules import Rules
-from karmada_advisor.fleet.watchable import KindsFound
 from karmada_advisor.web.index import BindingIndex
 from karmada_advisor.web.watched import POLICIES, Surroundings
 from karmada_advisor.web.watching import Watcher

@@ -23,8 +23,8 @@ from karmada_advisor.explain.unclaimed import TEMPLATES, read_running
 from karmada_advisor.fleet import live
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Coverage
+from karmada_advisor.fleet.plane_access import KindsFound, count_objects
 from karmada_advisor.fleet.rules import Rules
-from karmada_advisor.fleet.watchable import KindsFound, count_objects
 from karmada_advisor.web.fleet import clusters_of
 from karmada_advisor.web.reading import Visits
 from karmada_advisor.web.state import NOT_READ, PageState
