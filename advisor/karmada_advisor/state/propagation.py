@@ -16,7 +16,7 @@ from karmada_advisor.state.stored import Manifest, mapping, mappings, part, text
 from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.api.manifest import integer_at
 from karmada_scheduler.api.policy import claims, policy_name
-from karmada_scheduler.api.reported_replicas import leaves_out_zeros, reported_replicas, under_way
+from karmada_scheduler.api.workload import leaves_out_zeros, reported_replicas, under_way
 from karmada_scheduler.structs import Struct, replace
 
 

@@ -42,7 +42,7 @@ from karmada_scheduler.api.manifest import (
 from karmada_scheduler.api.object_fields import read_object
 from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.quantity import read_list
-from karmada_scheduler.api.reported_replicas import settled_replicas
+from karmada_scheduler.api.workload import settled_replicas
 
 _UNIQUE_LABELS: Final = frozenset(f"{kind.lower()}.karmada.io/permanent-id" for kind in KINDS)
 """Labels whose value no other binding has."""

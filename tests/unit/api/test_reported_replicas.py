@@ -8,7 +8,7 @@ import pytest
 
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.binding_spec import ObjectReference, ReportedReplicas
-from karmada_scheduler.api.reported_replicas import settled_replicas
+from karmada_scheduler.api.workload import settled_replicas
 from tests import manifests
 
 DEPLOYMENT = ObjectReference("apps/v1", "Deployment", "demo", "web")
