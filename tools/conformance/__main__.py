@@ -7,7 +7,7 @@ import sys
 import time
 from pathlib import Path
 
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import RULES
 from tools.conformance.replay import RECORDINGS, RECORDINGS_1_19, Recording
 
 

@@ -15,8 +15,7 @@ from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import AGGREGATED, Placement
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.core import requeue_rules
 from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.classify import ScheduleType, classify

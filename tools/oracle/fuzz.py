@@ -19,7 +19,7 @@ from typing import Any
 import yaml
 
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from tools.check_frame import Progress, add_cases, parser
 from tools.controlplane import versions
 from tools.oracle.compare_scenario import Tally, compare_scenario

@@ -11,8 +11,7 @@ from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_pyscheduler.binding_cycle.writer import compare_resource_versions
 from karmada_scheduler.api.binding import AssumedWorkload, Binding, BindingKey, Component, ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, DecisionRules
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import DEFAULT_RULES, DecisionRules, FeatureGates
 from karmada_scheduler.core.available_replicas import Assumed, EstimationError
 from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.classify import placement_changed, replicas_changed

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from karmada_scheduler.api.binding import ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES, DecisionRules
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES, DecisionRules
 from karmada_scheduler.core.condition import UNSCHEDULABLE
 from karmada_scheduler.estimator.grades import Grades
 from tools.controlplane.versions import CURRENT, KarmadaVersion

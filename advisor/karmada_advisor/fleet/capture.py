@@ -32,7 +32,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
 from karmada_scheduler.structs import asdict, replace
 

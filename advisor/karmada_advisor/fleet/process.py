@@ -19,7 +19,7 @@ from karmada_advisor.state.stored import command_line, mappings, part
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from karmada_scheduler.structs import replace
 
 _OK: Final = 200

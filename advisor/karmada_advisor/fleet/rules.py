@@ -14,8 +14,7 @@ from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import DEFAULT_RULES, FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_budget, plugin_tokens
 from karmada_scheduler.dryrun.dry_run import DryRun

@@ -14,8 +14,7 @@ from karmada_pyscheduler.client.bindings_schema import FIELDS, UNKNOWN, Bindings
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES, FeatureGates
 from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from karmada_scheduler.config import features, yaml_file
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES
+from karmada_scheduler.config.features import DEFAULT_RULES
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.profile.profiles import Profiles

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 
 Kind = Literal["text", "bool", "integer", "number", "duration", "size", "file", "list"]
 

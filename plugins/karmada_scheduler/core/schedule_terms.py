@@ -12,8 +12,7 @@ from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.config.decision_rules import DecisionRules
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import DecisionRules, FeatureGates
 from karmada_scheduler.core.assign_replicas import attach_empty
 from karmada_scheduler.core.available_replicas import components_of_targets, counts_component_sets
 from karmada_scheduler.core.checks import check_expressions, check_sizes

@@ -15,7 +15,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.placement import ClusterAffinityTerm
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
-from karmada_scheduler.config.decision_rules import DecisionRules
+from karmada_scheduler.config.features import DecisionRules
 from karmada_scheduler.core import condition as outcome
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.framework.snapshot import Snapshot

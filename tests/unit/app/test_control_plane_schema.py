@@ -13,8 +13,7 @@ from karmada_pyscheduler.client.bindings_schema import version_of
 from karmada_pyscheduler.metrics.families import Families
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
 from karmada_scheduler.api_error import ApiError
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from tests.bindings_documents import OF_1_16, OF_1_17, OF_1_18, OF_1_19, document
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.config.decision_rules import RULES, DecisionRules
+from karmada_scheduler.config.features import RULES, DecisionRules
 from tests.served_fields import SERVED_SINCE_1_16, SERVED_SINCE_1_19, paths_of
 from tests.unit.binding_cycle.test_binding_cycle import CycleHarness
 from tools.oracle.generator.scenarios import scenarios

@@ -6,7 +6,7 @@ import pytest
 
 from karmada_advisor.cli.flags.shared import DECISIONS_OF
 from karmada_scheduler.config import flags
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from karmada_scheduler.config.flags import OptionsError, parse
 from karmada_scheduler.config.options import LeaderElection
 

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.binding import Binding, TargetCluster
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.core.classify import ScheduleType, classify
 from karmada_scheduler.core.condition import condition_for, retryable
 from karmada_scheduler.core.decision import Decision

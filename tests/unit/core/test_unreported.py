@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import RULES
 from karmada_scheduler.core.classify import classify
 from karmada_scheduler.core.unreported import is_undecided_result, is_unreported, unreported_term
 from karmada_scheduler.framework import Snapshot

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from karmada_scheduler.api.placement import Placement
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.core.budget import run_sync
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm

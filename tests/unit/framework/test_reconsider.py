@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.scheduler.reconsideration import CHANGE_SECONDS, Reconsiderations, _differs
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.reconsider import within_proposed_terms
 from karmada_scheduler.framework import SUCCESS, Proposal, ReconsiderContext, ReplicaEstimate, Result, Terms

@@ -8,8 +8,7 @@ from karmada_advisor.whatif.rebalance.candidates import Inputs
 from karmada_advisor.whatif.rebalance.model import Bounds, Goal, Skipped
 from karmada_advisor.whatif.rebalance.propose import propose
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.unit.plan.asking import rules
 from tests.unit.rebalance.proposing import left, member, placements, proposal_of, settled

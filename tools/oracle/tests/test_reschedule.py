@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import RULES
 from tools.oracle.compare import Comparison, compare
 from tools.oracle.ours import Scenario
 

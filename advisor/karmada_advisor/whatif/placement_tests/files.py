@@ -22,7 +22,7 @@ from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from karmada_scheduler.config.yaml_places import YamlPath
 
 

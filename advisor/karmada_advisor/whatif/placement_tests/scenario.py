@@ -35,8 +35,7 @@ from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES, DecisionRules
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES, DecisionRules, FeatureGates
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.core.assign_replicas import assign_replicas
 from karmada_scheduler.core.decision import Decision, TermAttempt

@@ -16,7 +16,7 @@ from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.plan.model import Effect
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import RULES
+from karmada_scheduler.config.features import RULES
 from karmada_scheduler.config.yaml_places import YamlPath
 from karmada_scheduler.core.classify import ScheduleType
 

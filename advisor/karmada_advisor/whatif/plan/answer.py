@@ -35,8 +35,7 @@ from karmada_advisor.whatif.plan.question import PlanQuestion
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.api.manifest import ManifestError, integer_at
 from karmada_scheduler.config import features
-from karmada_scheduler.config.decision_rules import RULES
-from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.config.features import RULES, FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.structs import replace

@@ -20,7 +20,7 @@ from karmada_advisor.whatif.plan.holds import HoldOf, stored_holds
 from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, with_defaults
 from karmada_scheduler.api.manifest import content_of
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
-from karmada_scheduler.config.decision_rules import DEFAULT_RULES, RULES
+from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.structs import Struct
