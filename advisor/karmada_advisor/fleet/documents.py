@@ -10,8 +10,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_scheduler.config.yaml_document import YamlError, read_document
-from karmada_scheduler.config.yaml_places import YamlPlaces
-from karmada_scheduler.config.yaml_values import plain
+from karmada_scheduler.config.yaml_values import YamlPlaces, plain
 
 _DOCUMENT_START: Final = re.compile(r"^---(?=[ \t\r]|$)", re.MULTILINE)
 _JSON_START: Final = re.compile(r'\s*\{\s*"')

@@ -16,8 +16,19 @@ from typing import Any, Final
 
 import yaml
 
-from karmada_scheduler.config.yaml_places import RepeatedKey, YamlDocument, YamlPath, YamlPlace, YamlPlaces
-from karmada_scheduler.config.yaml_values import PREFIX, SCALAR_TAGS, key_of, plain, tag_problem, tagged
+from karmada_scheduler.config.yaml_values import (
+    PREFIX,
+    SCALAR_TAGS,
+    RepeatedKey,
+    YamlDocument,
+    YamlPath,
+    YamlPlace,
+    YamlPlaces,
+    key_of,
+    plain,
+    tag_problem,
+    tagged,
+)
 
 MAX_DEPTH: Final = 200
 """Lists and objects inside of each other, as in ``client.json_body``. Nothing that is read here has more than 20."""

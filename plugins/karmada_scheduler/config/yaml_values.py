@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import Final
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
 
 PREFIX: Final = "tag:yaml.org,2002:"
 """Of the tags that begin with ``!!`` in a document."""
@@ -28,6 +29,70 @@ _NUMBER_START: Final = frozenset("0123456789+-.")
 _INTEGER: Final = re.compile(r"[-+]?(?:0([0-7]+)|0[oO][0-7]+|0[xX][0-9a-fA-F]+|0[bB][01]+|0|[1-9][0-9]*)")
 _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?")
 _NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
+
+
+@dataclass(frozen=True, slots=True)
+class RepeatedKey:
+    """A key that an object has twice; the later one counts.
+
+    Attributes:
+        line: Of the later one, from 1.
+        before: The line of the earlier one.
+    """
+
+    key: str
+    line: int
+    before: int
+
+
+@dataclass(frozen=True, slots=True)
+class YamlDocument:
+    """The content of a document.
+
+    Attributes:
+        value: Null, booleans, numbers, text, lists, and objects with text as keys.
+        repeated: Keys that an object has more than once.
+    """
+
+    value: object
+    repeated: tuple[RepeatedKey, ...] = ()
+
+
+class YamlPlace(NamedTuple):
+    """Where a value is in the text.
+
+    Attributes:
+        line: Of its first character, from 1.
+        column: In that line, from 1.
+        end_line: Of what follows its last character, from 1. A list or object without brackets ends before the next value.
+        end_column: In that line, from 1.
+        style: ``"``, ``'``, ``|`` or ``>``; "" for plain text, lists and objects.
+        text: As written, without quotes; "" for lists and objects.
+    """
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+    style: str = ""
+    text: str = ""
+
+
+YamlPath = tuple[str | int, ...]
+"""The keys and indexes that lead to a value."""
+
+
+@dataclass(slots=True)
+class YamlPlaces:
+    """Where the values of a document are, by their paths. A repeated key has its last place.
+
+    Attributes:
+        values: Of values.
+        keys: Of the keys of objects.
+    """
+
+    values: dict[YamlPath, YamlPlace] = field(default_factory=dict)
+    keys: dict[YamlPath, YamlPlace] = field(default_factory=dict)
 
 
 def tagged(text: str, tag: str) -> object:

@@ -13,7 +13,7 @@ from karmada_advisor.whatif.placement_tests.included_manifests import IncludedMa
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.schema import WORDS
 from karmada_scheduler.api.manifest import parse_time
-from karmada_scheduler.config.yaml_places import YamlPath
+from karmada_scheduler.config.yaml_values import YamlPath
 
 _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "rebalance"})
 

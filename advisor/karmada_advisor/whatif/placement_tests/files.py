@@ -23,7 +23,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES
-from karmada_scheduler.config.yaml_places import YamlPath
+from karmada_scheduler.config.yaml_values import YamlPath
 
 
 class Unread(Exception):  # noqa: N818 (no error: a file of another tool)

@@ -16,7 +16,7 @@ from karmada_advisor.whatif.plan.cluster_edits import NOT_READY, TAINT_FORM, tai
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.config.yaml_places import YamlPath
+from karmada_scheduler.config.yaml_values import YamlPath
 
 _IN_PLACE: Final = "line "
 

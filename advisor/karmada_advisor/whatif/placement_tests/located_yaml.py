@@ -15,7 +15,7 @@ from karmada_advisor.state.stored import mapping, with_namespace
 from karmada_advisor.whatif.placement_tests.model import FilePlace, FileProblem
 from karmada_scheduler.config.file_content import FileContentError, read_text_file
 from karmada_scheduler.config.yaml_document import YamlError, read_document
-from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace, YamlPlaces
+from karmada_scheduler.config.yaml_values import YamlPath, YamlPlace, YamlPlaces
 
 MAX_FILE_BYTES: Final = 64 * 2**20
 

@@ -17,7 +17,7 @@ from karmada_advisor.whatif.plan.model import Effect
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import RULES
-from karmada_scheduler.config.yaml_places import YamlPath
+from karmada_scheduler.config.yaml_values import YamlPath
 from karmada_scheduler.core.classify import ScheduleType
 
 OF_STEPS: Final = {"effect": "state", "stops": "placement"}

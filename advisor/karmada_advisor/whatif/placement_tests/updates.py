@@ -11,8 +11,7 @@ from typing import Any
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.model import ExpectationFailure, FilePlace, FileResult
-from karmada_scheduler.config.yaml_places import YamlPath, YamlPlace
-from karmada_scheduler.config.yaml_values import plain
+from karmada_scheduler.config.yaml_values import YamlPath, YamlPlace, plain
 
 
 def updated(file: FileResult) -> str:
