@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from karmada_scheduler.config import features, yaml_file
+from karmada_scheduler.config import features, file_content
 from karmada_scheduler.config.features import DEFAULT_RULES
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.extension_points import Point
@@ -83,7 +83,7 @@ def default_profiles(options: Options, profiles: Profiles) -> list[str]:
 
 def _without_extenders(content: bytes) -> Mapping[str, Any] | None:
     """Return a configuration file as data, without the extenders, whose keys may stand in it; None without a file."""
-    found = yaml_file.parse(content) if content else None
+    found = file_content.parse(content) if content else None
     if not isinstance(found, Mapping):
         return None
     return {str(name): value for name, value in found.items() if name != "extenders"}

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from karmada_pyscheduler.client.identity import ConnectionConfigError
-from karmada_scheduler.config import yaml_file
+from karmada_scheduler.config import file_content
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.structs import Struct
 
@@ -219,7 +219,7 @@ def selected(document: Mapping[str, Any], overrides: ConfigOverrides) -> Selecte
 
 def _document(path: str, read: Callable[[str], bytes]) -> dict[str, Any]:
     try:
-        parsed = yaml_file.parse(read(path), unique_keys=False)
+        parsed = file_content.parse(read(path), unique_keys=False)
     except ConfigError as error:
         raise ConnectionConfigError(f"{path} {error}") from error
     document = checked(parsed, path)

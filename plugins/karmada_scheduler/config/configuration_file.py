@@ -17,7 +17,7 @@ from typing import Any, Final
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import extenders as extender_rules
-from karmada_scheduler.config import yaml_file
+from karmada_scheduler.config import file_content
 from karmada_scheduler.config.extenders import ExtenderConfig
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, join, nearest
 from karmada_scheduler.config.profiles import (
@@ -69,7 +69,7 @@ def load(path: Path, *, scheduler_name: str = DEFAULT_SCHEDULER_NAME) -> Schedul
         ConfigError: It cannot be used; all problems at once, each with the file's name and its path.
     """
     try:
-        found = read(yaml_file.read(path), scheduler_name=scheduler_name)
+        found = read(file_content.read(path), scheduler_name=scheduler_name)
         _require_profile(found, scheduler_name)
         return replace(found, source=str(path))
     except ConfigError as error:

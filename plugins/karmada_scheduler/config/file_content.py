@@ -1,4 +1,4 @@
-"""The content of a file that a person names: bounded, also when it is compressed, and whatever kind of file it is."""
+"""The content of a file that a person names: bounded, whatever kind of file it is; and of a YAML file of configuration as plain data."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ import zlib
 from pathlib import Path
 from typing import Final
 
+from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.config.yaml_document import YamlError, read_document
+
 MAX_BYTES: Final = 512 * 2**20
 """Of a file after decompression, as of a response of the API server."""
 
 _GZIP: Final = b"\x1f\x8b"
+
+_MAX_BYTES: Final = 16 * 2**20
 
 
 class FileContentError(Exception):
@@ -63,3 +68,39 @@ def as_text(content: bytes) -> str:
         line = content.count(b"\n", 0, error.start) + 1
         column = error.start - content.rfind(b"\n", 0, error.start)
         raise FileContentError(f"line {line}, column {column}: is no text in UTF-8") from error
+
+
+def read(path: Path) -> object:
+    """Read a file with one document.
+
+    Raises:
+        ConfigError: It cannot be read or parsed, or has a duplicate key; the text has the line.
+    """
+    try:
+        text = read_text_file(path, limit=_MAX_BYTES)
+    except FileContentError as error:
+        raise ConfigError([ConfigProblem("", str(error))]) from error
+    return parse(text)
+
+
+def parse(text: str | bytes, *, unique_keys: bool = True) -> object:
+    """Read one document; raises as ``read`` does.
+
+    Args:
+        text: The document. An error names the line and the column, and shows no text: it may contain secrets.
+        unique_keys: Whether a duplicate key is a problem.
+    """
+    try:
+        found = read_document(text if isinstance(text, str) else as_text(text))
+    except FileContentError as error:
+        raise ConfigError([ConfigProblem("", str(error))]) from error
+    except YamlError as error:
+        raise ConfigError([ConfigProblem("", f"is no YAML: {error}")]) from error
+    if found.repeated and unique_keys:
+        raise ConfigError(
+            [
+                ConfigProblem("", f'line {each.line}: "{each.key}" stands already in line {each.before}')
+                for each in found.repeated
+            ]
+        )
+    return found.value
