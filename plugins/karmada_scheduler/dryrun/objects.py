@@ -10,7 +10,7 @@ from typing import NamedTuple
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.dryrun.result import as_written
 from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.handle import BindingFollower, PluginHandle, WaitingBinding
 from karmada_scheduler.framework.runtime.framework import Framework

@@ -24,7 +24,7 @@ from karmada_scheduler.core import condition
 from karmada_scheduler.core.condition import ConditionSpec
 from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
-from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.dryrun.result import as_written
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework import Plugin, PluginError, Result, WaitingBinding
 from karmada_scheduler.framework.extension_points import Point

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.binding_manifest import read_tasks
 from karmada_scheduler.core.decision import Decision, Guarded
-from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.dryrun.result import as_written, manifest_as_written
 from karmada_scheduler.framework.diagnosis import UnschedulableError
 from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.testing import BindingBuilder, binding

@@ -28,7 +28,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.dryrun.result import as_written, manifest_as_written
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.structs import replace
 from tests.unit.plan.asking import rules

@@ -22,7 +22,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
-from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.dryrun.result import as_written
 from karmada_scheduler.framework import Snapshot
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster

@@ -16,7 +16,7 @@ from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.dryrun.dry_run import NOTHING_ASSUMED, DryRun
-from karmada_scheduler.dryrun.written import as_written
+from karmada_scheduler.dryrun.result import as_written
 from karmada_scheduler.framework.cycle import Cycle
 from karmada_scheduler.framework.diagnosis import HeldError, PluginError, SchedulingError
 from karmada_scheduler.framework.snapshot import Snapshot

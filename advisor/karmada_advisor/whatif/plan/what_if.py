@@ -25,7 +25,7 @@ from karmada_scheduler.core.cluster_changes import ClusterChanges
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.dryrun.dry_run import DryRun
-from karmada_scheduler.dryrun.written import as_written, manifest_as_written
+from karmada_scheduler.dryrun.result import as_written, manifest_as_written
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import replace
 

@@ -27,7 +27,7 @@ from karmada_scheduler.api.manifest import Manifest, ManifestError
 from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.dryrun.written import manifest_as_written
+from karmada_scheduler.dryrun.result import manifest_as_written
 from karmada_scheduler.framework.edits import Edit, Harm, ObjectRef, Side
 from karmada_scheduler.structs import Struct, replace
 
