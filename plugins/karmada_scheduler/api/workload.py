@@ -1,4 +1,8 @@
-"""The metadata of a workload: of the resource template that a binding propagates."""
+"""The metadata of a workload (the resource template that a binding propagates), and the replicas that a cluster reports of it.
+
+Source of the reported replicas: karmada v1.18.2 pkg/resourceinterpreter/default/native/reflectstatus.go; kubernetes v1.35
+leaves counts of 0 out.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,10 @@
-"""Feature gates: upstream's names, stages and defaults as one frozen value that is handed down.
+"""Feature gates, and the rules by which decisions of supported karmada-schedulers differ, as frozen values that are handed down.
 
-Source: karmada v1.18.2 pkg/features/features.go and k8s.io/component-base/featuregate (0.35).
+Gates have upstream's names, stages and defaults.
+
+Source: karmada v1.18.2 pkg/features/features.go and k8s.io/component-base/featuregate (0.35); of the rules: karmada v1.17.1
+and v1.18.2, pkg/estimator/client/general.go, pkg/util/selector.go; master of 2026-08-21 (f8fdd02df),
+pkg/scheduler/scheduler.go, pkg/scheduler/core/common.go, pkg/features/features.go.
 """
 
 from __future__ import annotations

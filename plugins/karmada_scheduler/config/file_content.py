@@ -17,7 +17,7 @@ MAX_BYTES: Final = 512 * 2**20
 
 _GZIP: Final = b"\x1f\x8b"
 
-_MAX_BYTES: Final = 16 * 2**20
+_MAX_CONFIGURATION_BYTES: Final = 16 * 2**20
 
 
 class FileContentError(Exception):
@@ -77,7 +77,7 @@ def read(path: Path) -> object:
         ConfigError: It cannot be read or parsed, or has a duplicate key; the text has the line.
     """
     try:
-        text = read_text_file(path, limit=_MAX_BYTES)
+        text = read_text_file(path, limit=_MAX_CONFIGURATION_BYTES)
     except FileContentError as error:
         raise ConfigError([ConfigProblem("", str(error))]) from error
     return parse(text)

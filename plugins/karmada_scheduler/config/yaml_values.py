@@ -1,4 +1,4 @@
-"""The values of YAML without quotes or with a tag, as JSON has them."""
+"""What the reader of YAML returns: values without quotes or with a tag as JSON has them, and their places in the text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results of a simulation."""
+"""The results of a simulation, and what the scheduler writes of a decision, with the additions of Guard plugins."""
 
 from __future__ import annotations
 
