@@ -1,7 +1,9 @@
-"""Reads fields of manifests, with errors that name the field, and RFC 3339 times.
+"""Reads fields of manifests, with errors that name the field, RFC 3339 times, and durations as Go reads them: ``1m30s``.
 
 A manifest is an object of the API server, decoded from JSON. The readers accept what Go's decoder accepts: a missing
 key and an explicit null are the zero value, unknown keys are ignored, a value of another type is an error.
+
+Source of durations: go 1.26 src/time/format.go ParseDuration, which metav1.Duration uses.
 """
 
 from __future__ import annotations
@@ -26,6 +28,11 @@ LAST_MOMENT: Final = datetime.max.replace(microsecond=0, tzinfo=UTC)
 
 _SECOND: Final = timedelta(seconds=1)
 _RFC3339: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)")
+
+_SECONDS: Final = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ms": 1e-3, "s": 1, "m": 60, "h": 3600}
+_PART: Final = re.compile(rf"([0-9]+\.?[0-9]*|\.[0-9]+)({'|'.join(_SECONDS)})")
+_DURATION: Final = re.compile(rf"[-+]?(?:0|(?:{_PART.pattern})+)")
+_LONGEST: Final = 2**63 / 1e9
 
 
 class ManifestError(ValueError):
@@ -226,3 +233,11 @@ def content_of(value: object) -> bytes:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS)
     except TypeError:  # numbers beyond 64 bits
         return json.dumps(value, sort_keys=True, default=str).encode()
+
+
+def duration_seconds(text: str) -> float:
+    """Return a duration in seconds; ValueError if it is none, or longer than 292 years."""
+    total = sum(float(amount) * _SECONDS[unit] for amount, unit in _PART.findall(text))
+    if not _DURATION.fullmatch(text) or total >= _LONGEST:
+        raise ValueError(f"expected a duration such as 5s or 1m30s, got {text!r:.60}")
+    return -total if text.startswith("-") else total

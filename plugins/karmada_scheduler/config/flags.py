@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Never
 
 from karmada_scheduler.api import quantity
-from karmada_scheduler.api.duration import duration_seconds
+from karmada_scheduler.api.manifest import duration_seconds
 from karmada_scheduler.config import features, validation
 from karmada_scheduler.config.options import (
     FLAG,

@@ -21,7 +21,7 @@ from enum import Enum
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from karmada_scheduler.api.duration import duration_seconds
+from karmada_scheduler.api.manifest import duration_seconds
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from karmada_scheduler.api.duration import duration_seconds
+from karmada_scheduler.api.manifest import duration_seconds
 
 
 @pytest.mark.parametrize(

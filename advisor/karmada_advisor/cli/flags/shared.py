@@ -207,7 +207,7 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return a time such as ``2s`` or ``500ms`` in seconds."""
-    from karmada_scheduler.api.duration import duration_seconds  # --help needs the standard library only
+    from karmada_scheduler.api.manifest import duration_seconds  # --help needs the standard library only
 
     with suppress(ValueError):
         if (found := duration_seconds(text if text[-1:].isalpha() else f"{text}s")) > 0:

@@ -24,8 +24,7 @@ from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
 from karmada_advisor.whatif.survive.loss import Loss, LossTaints, taints_by_policies
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.duration import duration_seconds
-from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.manifest import ManifestError, duration_seconds
 from karmada_scheduler.structs import Struct, replace
 
 
