@@ -16,7 +16,7 @@ from karmada_scheduler.api.binding import ReplicaRequirements
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES, DecisionRules
 from karmada_scheduler.core.condition import UNSCHEDULABLE
-from karmada_scheduler.estimator.grades import Grades
+from karmada_scheduler.estimator.capacity import Grades
 from tools.controlplane.versions import CURRENT, KarmadaVersion
 from tools.oracle.defects import APPLIED
 from tools.oracle.ours import OurDecision, Scenario
