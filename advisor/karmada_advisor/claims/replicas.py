@@ -21,7 +21,7 @@ from karmada_scheduler.api.manifest import (
     read_text_map,
 )
 from karmada_scheduler.api.quantity import Quantity, read_list
-from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
+from karmada_scheduler.estimator.nodes import CPU, PODS, is_counted
 
 _BINARY: Final = frozenset({"memory", "ephemeral-storage"})
 _CUSTOMIZED: Final = frozenset(

@@ -8,7 +8,7 @@ from typing import Final
 from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.quantity import BINARY_SI, Quantity
-from karmada_scheduler.estimator.resources import CPU
+from karmada_scheduler.estimator.nodes import CPU
 
 _BINARY: Final = (("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
 _BYTES: Final = ("memory", "ephemeral-storage", "hugepages-")

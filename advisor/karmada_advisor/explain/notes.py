@@ -16,7 +16,7 @@ from karmada_scheduler.api.names import ending
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.requeue_rules import is_claimed
-from karmada_scheduler.estimator.resources import CPU
+from karmada_scheduler.estimator.nodes import CPU
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 

@@ -29,7 +29,7 @@ from karmada_scheduler.api.manifest import (
 )
 from karmada_scheduler.api.quantity import Quantity, read_list
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
-from karmada_scheduler.estimator.resources import CPU, PODS, is_counted
+from karmada_scheduler.estimator.nodes import CPU, PODS, is_counted
 from karmada_scheduler.structs import Struct
 
 KIND: Final = "FederatedResourceQuota"

@@ -12,8 +12,7 @@ from karmada_scheduler.api.cluster import Cluster, ResourceSummary
 from karmada_scheduler.api.quantity import MAX_INT64, ZERO, Quantity, quotient, wrap64
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
-from karmada_scheduler.estimator.nodes import NodeGroup, node_groups_of
-from karmada_scheduler.estimator.resources import CPU, PODS
+from karmada_scheduler.estimator.nodes import CPU, PODS, NodeGroup, node_groups_of
 from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResults
 from karmada_scheduler.structs import Struct, field
 

@@ -26,8 +26,16 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.estimator.capacity import CapacityColumns, ClusterCapacity, Deduction
-from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, place_set
-from karmada_scheduler.estimator.resources import CPU, PODS, Amounts, amounts
+from karmada_scheduler.estimator.nodes import (
+    CPU,
+    PODS,
+    Amounts,
+    NodeGroup,
+    amounts,
+    count_sets,
+    fit_alone,
+    place_set,
+)
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
 

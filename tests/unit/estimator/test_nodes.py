@@ -10,8 +10,14 @@ import pytest
 from karmada_scheduler.api.binding import Component, ReplicaRequirements
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.estimator import nodes
-from karmada_scheduler.estimator.nodes import NodeGroup, count_sets, fit_alone, node_groups_of, place_set
-from karmada_scheduler.estimator.resources import is_counted
+from karmada_scheduler.estimator.nodes import (
+    NodeGroup,
+    count_sets,
+    fit_alone,
+    is_counted,
+    node_groups_of,
+    place_set,
+)
 from karmada_scheduler.framework.diagnosis import OverBudgetError
 from karmada_scheduler.testing import cluster
 
