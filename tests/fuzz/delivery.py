@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 
 from karmada_pyscheduler.client.http_connection import list_page
-from karmada_pyscheduler.client.watch_lines import event_of
+from karmada_pyscheduler.client.watch_requests import event_of
 from karmada_pyscheduler.informer.object_kinds import namespace_and_name, object_key
 from karmada_scheduler import json_body, logs
 from karmada_scheduler.api.binding import BindingKey

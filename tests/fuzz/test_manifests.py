@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from karmada_pyscheduler.client.watch_lines import event_of
+from karmada_pyscheduler.client.watch_requests import event_of
 from karmada_pyscheduler.informer.object_kinds import namespace_and_name
 from karmada_scheduler import json_body
 from karmada_scheduler.api.manifest import ManifestError

@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.kubeconfig import load
 from karmada_pyscheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides
 from karmada_pyscheduler.client.login import Login
 from karmada_pyscheduler.client.transport import HttpTransport, ResponseStream, Transport, is_tls_refusal
-from karmada_pyscheduler.client.watch_lines import Lines
+from karmada_pyscheduler.client.watch_requests import Lines
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.process.daemon_thread import in_daemon_thread

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from karmada_pyscheduler.client.connection import JSON, Connection
 from karmada_pyscheduler.client.karmada import list_pages, served_resources
 from karmada_pyscheduler.client.paths import ImpossibleNameError, path_of
-from karmada_pyscheduler.client.watch_lines import read_event
+from karmada_pyscheduler.client.watch_requests import read_event
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError
 

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_pyscheduler.client.watch_lines import Lines, LongLine, event_of, read_event
+from karmada_pyscheduler.client.watch_requests import Lines, LongLine, event_of, read_event
 from karmada_scheduler import json_body
 from karmada_scheduler.json_body import unreadable
 
