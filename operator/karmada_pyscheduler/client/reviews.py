@@ -19,7 +19,7 @@ from typing import Any, Final, Generic, TypeVar
 from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.identity import claims_of_token
 from karmada_pyscheduler.client.permissions import Permission
-from karmada_pyscheduler.http_server.addresses import counted_as
+from karmada_pyscheduler.http_server.connections import counted_as
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
 from karmada_scheduler.structs import IdentityStruct, Struct, field

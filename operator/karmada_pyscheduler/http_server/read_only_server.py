@@ -24,8 +24,7 @@ from typing import Final
 
 from aiohttp import web
 
-from karmada_pyscheduler.http_server.addresses import sender_of
-from karmada_pyscheduler.http_server.connections import OpenConnections
+from karmada_pyscheduler.http_server.connections import OpenConnections, sender_of
 from karmada_pyscheduler.http_server.listener import Listener
 from karmada_pyscheduler.http_server.request_guard import (
     MAX_BODY,

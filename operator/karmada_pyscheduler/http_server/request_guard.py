@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
-from karmada_pyscheduler.http_server.addresses import SHARE, Network, counted_as
+from karmada_pyscheduler.http_server.connections import SHARE, Network, counted_as
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
 from karmada_scheduler.structs import Struct, field
 

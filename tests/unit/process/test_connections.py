@@ -6,8 +6,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from karmada_pyscheduler.http_server.addresses import counted_as, sender_of
-from karmada_pyscheduler.http_server.connections import OpenConnection, OpenConnections
+from karmada_pyscheduler.http_server.connections import OpenConnection, OpenConnections, counted_as, sender_of
 
 PROXY = "203.0.113.1"
 
