@@ -11,9 +11,9 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
-from karmada_pyscheduler.estimator.discovery import DiscoveryError, addresses
 from karmada_pyscheduler.estimator.pb import estimator_pb2 as pb
 from karmada_pyscheduler.estimator.session import PARTIAL, UPSTREAM, FailurePolicy
+from karmada_pyscheduler.estimator.transport import DiscoveryError, addresses
 from karmada_pyscheduler.estimator.wire import replicas_request, sets_request
 from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_scheduler import json_body

@@ -15,13 +15,15 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, Protocol
 
-from karmada_pyscheduler.estimator.discovery import DiscoveryError, addresses, service_name
 from karmada_pyscheduler.estimator.grpc_channel import GrpcChannel
 from karmada_pyscheduler.estimator.transport import (
     ClusterConnection,
     ConnectionState,
     DialEstimator,
+    DiscoveryError,
     EstimatorCallError,
+    addresses,
+    service_name,
 )
 from karmada_scheduler import logs
 from karmada_scheduler.api.cluster import Cluster

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.estimator.discovery import DiscoveryError, addresses, service_name
+from karmada_pyscheduler.estimator.transport import DiscoveryError, addresses, service_name
 
 
 def external(*ports: dict[str, Any], name: str = "example.com") -> dict[str, Any]:
