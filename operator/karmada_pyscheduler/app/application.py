@@ -22,7 +22,7 @@ from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_pyscheduler.client.leader import Elector
 from karmada_pyscheduler.client.watch_requests import WatchRequests
-from karmada_pyscheduler.estimator.estimation import Estimation
+from karmada_pyscheduler.estimator.accurate import Estimation
 from karmada_pyscheduler.informer.relist import Relister
 from karmada_pyscheduler.plugin_loader.handle import HandleBackend
 from karmada_pyscheduler.plugin_loader.manager import PluginManager

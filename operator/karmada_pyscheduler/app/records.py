@@ -12,7 +12,7 @@ from karmada_pyscheduler.app.recorded_configuration import RecordedConfiguration
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import WATCHED
 from karmada_pyscheduler.client.reader_access import ReaderAccess
-from karmada_pyscheduler.estimator.estimation import Estimation
+from karmada_pyscheduler.estimator.accurate import Estimation
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_pyscheduler.http_server.request_guard import Access
 from karmada_pyscheduler.metrics.scheduling import UNLOGGED

@@ -18,8 +18,10 @@ import logging
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, Self
 
+from karmada_pyscheduler.estimator.connections import Connections, ReadService
+from karmada_pyscheduler.estimator.grpc_channel import GrpcChannel
 from karmada_pyscheduler.estimator.session import (
     PARTIAL,
     UPSTREAM,
@@ -30,13 +32,14 @@ from karmada_pyscheduler.estimator.session import (
     keep_slot,
 )
 from karmada_pyscheduler.estimator.silence import SilentEstimators
-from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
+from karmada_pyscheduler.estimator.transport import ConnectionState, DialEstimator, EstimatorCallError
+from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.config.options import EstimatorOptions
 from karmada_scheduler.core.available_replicas import NO_OPINION
-from karmada_scheduler.structs import IdentityStruct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 if TYPE_CHECKING:
-    from karmada_pyscheduler.estimator.connections import Connections
     from karmada_pyscheduler.estimator.wire import EstimatorRequest
 
 log = logging.getLogger(__name__)
@@ -244,3 +247,47 @@ class AccurateEstimator(IdentityStruct):
                     self.connections.reconnect(cluster)
         finally:
             self._unresponsive.discard(cluster)
+
+
+class Estimation(Struct, frozen=True):
+    """The parts of a process with estimators in the member clusters."""
+
+    connections: Connections
+    accurate: AccurateEstimator
+
+    @classmethod
+    def make(
+        cls,
+        options: EstimatorOptions,
+        read_service: ReadService,
+        *,
+        metrics: Metrics,
+        clock: Callable[[], float],
+        dial: DialEstimator = GrpcChannel.dial,
+    ) -> Self:
+        """Build everything. Connections are made when clusters are added (``Connections.on_cluster``).
+
+        Args:
+            options: The flags of estimators.
+            read_service: Reads Services of the Karmada API server.
+            metrics: The metrics of the process.
+            clock: Monotonic, in seconds.
+            dial: Opens channels.
+        """
+        queue = metrics.workqueues.of("scheduler-estimator")
+        connections = Connections(options, read_service, observer=queue, clock=clock, dial=dial)
+        metrics.estimators.expose_states(connections.count_by_state)
+        accurate = AccurateEstimator(
+            connections,
+            timeout=options.timeout,
+            policy=options.failure_policy,
+            answer_ttl=options.answer_ttl,
+            observer=metrics.estimators,
+            clock=clock,
+        )
+        return cls(connections, accurate)
+
+    async def close(self) -> None:
+        """Cancel all requests, and close all connections."""
+        await self.accurate.close()
+        await self.connections.close()

@@ -19,8 +19,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from karmada_pyscheduler.estimator import connections, transport
+from karmada_pyscheduler.estimator.accurate import Estimation
 from karmada_pyscheduler.estimator.connections import Connections
-from karmada_pyscheduler.estimator.estimation import Estimation
 from karmada_pyscheduler.estimator.transport import ConnectionState, EstimatorCallError
 from karmada_pyscheduler.estimator.wire import MAX_AVAILABLE_REPLICAS, replicas_request
 from karmada_pyscheduler.metrics.metrics import Metrics
