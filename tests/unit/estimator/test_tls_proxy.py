@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_pyscheduler.estimator.tls_proxy import TlsProxy
+from karmada_pyscheduler.estimator.grpc_channel import TlsProxy
 from tests.unit.estimator.fault_server import free_port, swallowing
 from tools.controlplane.pki import Authority, Credentials
 
