@@ -14,12 +14,13 @@ import asyncio
 import logging
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Final
 
 from karmada_pyscheduler.metrics.scheduling import DROPPED, EVICTED, ExplainMetrics
 from karmada_pyscheduler.records.record_store import RecordStore, StoredRecord
 from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Decided, Process
@@ -39,6 +40,45 @@ _PAUSE_SECONDS: Final = 0.1
 """The pause between two rounds."""
 _LOG_SECONDS: Final = 60.0
 """The pause between two log lines about records that cannot be made."""
+
+
+class ClusterChangeTimes:
+    """The times of the last changes by cluster; two numbers per cluster.
+
+    Called for every change of a cluster in the main thread; ``times`` may be called from any thread.
+    """
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        """Start without clusters; ``now`` returns seconds since 1970."""
+        self._now = now
+        self._times: dict[str, tuple[float, float]] = {}
+
+    def on_cluster(self, old: Cluster | None, new: Cluster | None) -> None:
+        """Note a change: of labels, spec or deletion, and of the resource summary."""
+        if new is None:
+            if old is not None:
+                self._times.pop(old.name, None)
+            return
+        now = self._now()
+        before = self._times.get(new.name)
+        if old is None or before is None:
+            self._times[new.name] = now, now
+            return
+        spec, summary = before
+        if old.generation != new.generation or old.labels != new.labels or old.deleting != new.deleting:
+            spec = now
+        if old.resource_summary != new.resource_summary:
+            summary = now
+        self._times[new.name] = spec, summary
+
+    def oldest_summary(self, names: Iterable[str]) -> float | None:
+        """Return the earliest time at which the summary of one of some clusters changed; None if none is known."""
+        times = self._times
+        return min((times[name][1] for name in names if name in times), default=None)
+
+    def times(self) -> Mapping[str, tuple[float, float]]:
+        """Return by cluster when its spec, labels or deletion, and its summary changed, in seconds since 1970."""
+        return self._times.copy()
 
 
 class Recorder(IdentityStruct, kw_only=True):

@@ -1,6 +1,6 @@
 """When clusters changed, as the process has seen it."""
 
-from karmada_pyscheduler.records.cluster_changes import ClusterChangeTimes
+from karmada_pyscheduler.records.recorder import ClusterChangeTimes
 from karmada_scheduler.testing import cluster
 
 
