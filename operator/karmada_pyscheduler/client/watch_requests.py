@@ -1,4 +1,4 @@
-"""Requests to watch a kind, with pauses after failures.
+"""Requests to watch a kind, with pauses after failures, and the lines of a watch, each an event in JSON.
 
 An object with more than 1,000 levels ends no watch, a refused request is repeated with other credentials, and there is a
 pause when a proxy answers instead of the API server: docs/decisions/0018-api-server-input.md.

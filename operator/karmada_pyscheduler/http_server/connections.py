@@ -1,4 +1,4 @@
-"""Which connections of a listener are open: the longest idle one gives way to a new one.
+"""Which connections of a listener are open, and whose they are: the longest idle one gives way to a new one.
 
 One address has half of them at most, so that it cannot keep others out. A connection is idle while no request of it is
 answered: also while the other side has not finished its handshake, the head of a request, or its body.

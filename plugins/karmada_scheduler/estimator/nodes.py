@@ -1,8 +1,10 @@
-"""Virtual nodes of a cluster, created from its resource models, and first-fit placement on them.
+"""Virtual nodes of a cluster, created from its resource models, first-fit placement on them, and the amounts that they add.
 
-Equal nodes are one group, so the cost depends on the number of different nodes, not on their number.
+Equal nodes are one group, so the cost depends on the number of different nodes, not on their number. Amounts are int64 per
+name, cpu in thousandths.
 
-Source: karmada v1.18.2 pkg/util/assigningresource scheduling simulator, pkg/estimator/client/general.go.
+Source: karmada v1.18.2 pkg/util/assigningresource scheduling simulator, pkg/estimator/client/general.go,
+pkg/util/resource.go, pkg/util/lifted/scheduler_resource.go.
 """
 
 from __future__ import annotations
