@@ -8,8 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from karmada_pyscheduler.app.api_server import ApiServer
-from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema
+from karmada_pyscheduler.app.api_server import ApiServer, ControlPlaneSchema
 from karmada_pyscheduler.app.host import FILLING, Host
 from karmada_pyscheduler.app.leader import Leader, Leadership, WorkloadSource
 from karmada_pyscheduler.app.recorded_configuration import default_profiles

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from karmada_pyscheduler.app.control_plane_schema import ControlPlaneSchema, warnings_about
+from karmada_pyscheduler.app.api_server import ControlPlaneSchema, warnings_about
 from karmada_pyscheduler.client.bindings_schema import version_of
 from karmada_pyscheduler.metrics.families import Families
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics
