@@ -28,7 +28,7 @@ from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import validity_of_certificate
 from karmada_pyscheduler.client.karmada import list_pages
 from karmada_pyscheduler.client.reviews import Reviews
-from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_pyscheduler.http_server.listener import CertificateError, ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import AnsweredRequest
 from karmada_pyscheduler.records.log_file import LogFile
 from karmada_scheduler.config import validation

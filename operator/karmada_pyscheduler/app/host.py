@@ -17,7 +17,7 @@ from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.leader import Elector
 from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.client.reviews import HOST
-from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_pyscheduler.http_server.listener import CertificateError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer, Server, scrape
 from karmada_pyscheduler.informer.kopf_watch import EventSource
 from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics

@@ -21,7 +21,7 @@ from karmada_pyscheduler.client.reviews import (
     TooManyRefusedError,
     User,
 )
-from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.listener import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
 from karmada_scheduler.structs import IdentityStruct
 

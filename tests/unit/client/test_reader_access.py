@@ -11,7 +11,7 @@ import pytest
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.client.reviews import HOST, User
-from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.listener import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection

@@ -10,7 +10,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-from karmada_pyscheduler.http_server.certificate import CertificateError, ServerCertificate
+from karmada_pyscheduler.http_server.listener import CertificateError, ServerCertificate
 from tools.controlplane.pki import Authority
 
 

@@ -12,9 +12,8 @@ import pytest
 
 from karmada_pyscheduler.client.reviews import User
 from karmada_pyscheduler.http_server import listener, responses
-from karmada_pyscheduler.http_server.certificate import ServerCertificate
 from karmada_pyscheduler.http_server.connections import OpenConnection
-from karmada_pyscheduler.http_server.listener import ListenError
+from karmada_pyscheduler.http_server.listener import ListenError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_pyscheduler.http_server.request_guard import (
     Access,

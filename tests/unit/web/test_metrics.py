@@ -16,7 +16,7 @@ from karmada_advisor.web.authorization import Authorization, NamespaceHints
 from karmada_advisor.web.metrics import BindingsByScheduler, WebMetrics
 from karmada_advisor.web.sessions import Sessions
 from karmada_pyscheduler.client.reviews import Reviews
-from karmada_pyscheduler.http_server.certificate import ServerCertificate
+from karmada_pyscheduler.http_server.listener import ServerCertificate
 from karmada_scheduler.api_error import ApiError
 from tests.unit.web.site import Site
 from tests.unit.web.test_answer_worker import spin
