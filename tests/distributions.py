@@ -17,7 +17,7 @@ import pytest
 ROOT: Final = Path(__file__).parents[1]
 NAMES: Final = ("library", "operator", "advisor")
 LIVE: Final = (
-    "karmada_advisor.cli.complete",
+    "karmada_advisor.cli.completion",
     "karmada_advisor.fleet.find_binding",
     "karmada_advisor.fleet.live",
     "karmada_advisor.fleet.live_reading",

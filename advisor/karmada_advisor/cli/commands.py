@@ -88,9 +88,9 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         plugins: The plugins of a main program of the user's own; see ``karmada_scheduler.command``.
     """
     if given[0] == COMPLETE:
-        from karmada_advisor.cli import complete
+        from karmada_advisor.cli import completion
 
-        return complete.run(given[1:])
+        return completion.complete(given[1:])
     with no_collection():
         arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
         module = "web.command" if given[0] == "web" else f"cli.{COMMANDS[given[0]]}"
