@@ -10,8 +10,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.fleet.errors import NoAnswerError
+from karmada_scheduler.process.memory import no_collection
 
 if TYPE_CHECKING:
     import argparse

@@ -13,7 +13,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Final
 
-from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by, rules_of, source_of
 from karmada_advisor.explain.amounts import counted
@@ -38,6 +37,7 @@ from karmada_advisor.views.state import headline
 from karmada_advisor.views.text import Style
 from karmada_scheduler.config import features
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.memory import no_collection
 from karmada_scheduler.structs import replace
 
 _MARKDOWN_ROWS: Final = 20

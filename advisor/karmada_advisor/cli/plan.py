@@ -9,7 +9,6 @@ import argparse
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.plan import FAIL_ON
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, rules_of, source_of, words_of
@@ -20,6 +19,7 @@ from karmada_advisor.whatif.plan.fleet_rules import check_fleet
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whatif.plan.question import EDITS, PlanQuestion
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.memory import no_collection
 
 
 def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> CommandAnswer:

@@ -14,7 +14,6 @@ from typing import Final
 
 import orjson
 
-from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
@@ -32,6 +31,7 @@ from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion, read_settings, taint_policies_of
 from karmada_advisor.whatif.survive.reports import survival_reports
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.memory import no_collection
 
 
 def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> CommandAnswer:

@@ -10,7 +10,6 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from karmada_advisor.cli.collection import no_collection
 from karmada_advisor.cli.flags.test import FILE_NAMES
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -24,6 +23,7 @@ from karmada_advisor.whatif.placement_tests.schema import SCHEMA
 from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.memory import no_collection
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:

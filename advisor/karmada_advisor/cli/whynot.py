@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from karmada_advisor.cli.collection import collection_of_new_objects
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import rules_of, source_of
 from karmada_advisor.explain.amounts import counted
@@ -52,6 +51,7 @@ from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.process.memory import collection_of_new_objects
 from karmada_scheduler.structs import replace
 
 _SEARCH_SECONDS: Final = 2.0

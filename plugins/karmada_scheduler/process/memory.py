@@ -1,4 +1,4 @@
-"""The garbage collector, and the return of free memory to the operating system."""
+"""The garbage collector, which traverses every module and every object of a large fleet again and again; free memory."""
 
 from __future__ import annotations
 
@@ -45,3 +45,25 @@ def freeze_objects() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 50, 100)
+
+
+@contextmanager
+def no_collection() -> Iterator[None]:
+    """Do not collect garbage."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@contextmanager
+def collection_of_new_objects() -> Iterator[None]:
+    """Collect only what is made in the block: it may run for long, and what was read before it stays."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
