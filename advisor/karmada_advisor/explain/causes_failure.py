@@ -11,7 +11,6 @@ from karmada_advisor.explain.causes_capacity import not_in_models
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace, SelectTrace
-from karmada_advisor.fleet.names import affinities_of
 from karmada_scheduler.api.matching import EXISTS, IN
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.placement import ClusterAffinity
@@ -263,3 +262,11 @@ def _not_enough(basis: Basis, wanted: int, available: int, evidence: dict[str, A
     shown = "".join(f", {amount} {name}" for name, amount in amounts.items())
     text = f"{available} of {wanted} replicas fit ({missing} missing{shown}), and all are placed or none"
     return Cause("NotEnoughRoom", Stage.CAPACITY, found, text)
+
+
+def affinities_of(placement: Placement) -> list[ClusterAffinity]:
+    """Return the affinities of a placement: the single one, or those of all terms with their overflow."""
+    found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
+    for term in placement.cluster_affinities:
+        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
+    return found

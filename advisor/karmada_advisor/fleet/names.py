@@ -1,11 +1,10 @@
-"""Sentences about names that do not exist, and the affinities of a placement."""
+"""Sentences about names that do not exist."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from karmada_scheduler.api.names import nearest
-from karmada_scheduler.api.placement import ClusterAffinity, Placement
 
 
 def unknown(shown: str, name: str, existing: Iterable[str]) -> str:
@@ -24,11 +23,3 @@ def nearest_hint(name: str, existing: Iterable[str]) -> str:
     """Return the end of a message about a name that does not exist: the one that is most like it; "" if none is."""
     near = nearest(name, existing)
     return f"; nearest: {near}" if near else ""
-
-
-def affinities_of(placement: Placement) -> list[ClusterAffinity]:
-    """Return the affinities of a placement: the single one, or those of all terms with their overflow."""
-    found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
-    for term in placement.cluster_affinities:
-        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
-    return found

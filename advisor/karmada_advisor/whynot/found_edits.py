@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.explain.amounts import request_of, shown
-from karmada_advisor.fleet.names import affinities_of
+from karmada_advisor.explain.causes_failure import affinities_of
 from karmada_advisor.whynot.goals import Goal, has_replicas
 from karmada_advisor.whynot.json_patch import ordered
 from karmada_advisor.whynot.objects import ObjectSet, ScheduledObjects
