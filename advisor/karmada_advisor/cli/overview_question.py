@@ -29,7 +29,6 @@ from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.named_binding import selector_of
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
@@ -41,6 +40,7 @@ from karmada_advisor.views.explanation_text import overview_text
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.diagnosis import SchedulingError

@@ -9,10 +9,10 @@ from typing import Final
 from karmada_advisor.cli.output import print_errors
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane, FleetSource, RunningScheduler
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.framework.profile.factory import Registration
 
 _OBJECTS: Final = ("clusters", "bindings", "policies", "quotas", "workloads")

@@ -16,7 +16,6 @@ from karmada_advisor.cli.output import CommandAnswer, exit_status
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.whatif.plan.fleet_rules import (
@@ -29,6 +28,7 @@ from karmada_advisor.whatif.rebalance.candidates import Inputs
 from karmada_advisor.whatif.rebalance.model import Bounds, Goal, RebalanceProposal, Skipped
 from karmada_advisor.whatif.rebalance.propose import manifests, propose
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.framework.profile.factory import Registration
 
 

@@ -19,7 +19,6 @@ from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import read
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.views.text import Style
@@ -30,6 +29,7 @@ from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.question import SurviveQuestion, read_settings, taint_policies_of
 from karmada_advisor.whatif.survive.reports import survival_reports
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.memory import no_collection
 

@@ -13,10 +13,9 @@ from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.model import Cause, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.names import nearest_hint, unknown
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_scheduler.api.cluster import Cluster
-from karmada_scheduler.api.names import FleetValues
+from karmada_scheduler.api.names import FleetValues, nearest_hint, unknown
 from karmada_scheduler.structs import Struct
 
 _MAX_SEARCHED: Final = 8

@@ -1,4 +1,4 @@
-"""The nearest existing name, value or taint for one that does not exist."""
+"""The nearest existing name, value or taint for one that does not exist, and sentences about it."""
 
 from __future__ import annotations
 
@@ -141,3 +141,21 @@ def may_mean(key: str, taint: Taint) -> bool:
 def shown_toleration(key: str, value: str | None, effect: str | None) -> str:
     """Return a toleration as taints are written: ``key=value:Effect``."""
     return key + (f"={value}" if value else "") + (f":{effect}" if effect else "")
+
+
+def unknown(shown: str, name: str, existing: Iterable[str]) -> str:
+    """Return that something does not exist, and the existing name that is most like its own.
+
+    Args:
+        shown: What it is, with its name.
+        name: Its name.
+        existing: The names that exist.
+    """
+    near = nearest(name, existing)
+    return f"{shown} does not exist" + (f". Nearest: {near}" if near else "")
+
+
+def nearest_hint(name: str, existing: Iterable[str]) -> str:
+    """Return the end of a message about a name that does not exist: the one that is most like it; "" if none is."""
+    near = nearest(name, existing)
+    return f"; nearest: {near}" if near else ""

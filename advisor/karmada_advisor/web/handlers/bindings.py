@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from karmada_advisor.explain.model import Explanation
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.model import API_VERSION, StateName
 from karmada_advisor.views.explanation_tables import first_rows
 from karmada_advisor.views.fields import document_fields, fields_of
@@ -39,6 +38,7 @@ from karmada_advisor.whynot.clusters import WhyNotClusters, clusters_with
 from karmada_advisor.whynot.model import WhyNot
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
+from karmada_scheduler.api.names import unknown
 
 _NEAREST_OF: Final = 2_000
 """Names among which the nearest one is looked for; among more it would take seconds."""

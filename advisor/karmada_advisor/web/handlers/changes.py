@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_text import plan_markdown
 from karmada_advisor.views.survive_document import heat_map
@@ -23,6 +22,7 @@ from karmada_advisor.whatif.survive.domains import kind_order
 from karmada_advisor.whatif.survive.loss import Loss
 from karmada_advisor.whatif.survive.model import LossRemedy
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
+from karmada_scheduler.api.names import unknown
 
 _SHOWN_FIRST: Final = (
     Effect.STUCK,

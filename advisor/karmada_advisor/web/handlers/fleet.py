@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from karmada_advisor.fleet.fleet import reference_of
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.model import API_VERSION, StateName
 from karmada_advisor.views.fields import document_fields, fields_of
 from karmada_advisor.web.answers import summary
@@ -40,6 +39,7 @@ from karmada_advisor.web.viewer import LIST_BINDINGS, MOST_NAMESPACES
 from karmada_advisor.whatif.survive.domains import CLUSTER
 from karmada_advisor.whynot.clusters import WhyNotCluster
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.structs import replace
 
 _OVERVIEW_NAMES: Final = 10

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from karmada_advisor.explain.codes import CODES
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.cel import ExpressionError, NoCelError, expressions
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.placement_tests.schema import WORDS
 from karmada_scheduler.api.manifest import parse_time
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.config.yaml_values import YamlPath
 
 _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "rebalance"})

@@ -9,7 +9,6 @@ from karmada_advisor.claims.policy import read_policy, refusal
 from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.fleet.files import check_types
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests import model
 from karmada_advisor.whatif.placement_tests.case_state import make_change
@@ -27,6 +26,7 @@ from karmada_advisor.whatif.plan.objects import (
     unversioned,
 )
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.api.policy import PolicyKey
 
 _NEEDS_NO_SIZE: Final = frozenset({"policy"})

@@ -8,7 +8,6 @@ from typing import Any, Final
 from karmada_advisor.claims.model import Replicas
 from karmada_advisor.claims.template import TemplateKey
 from karmada_advisor.fleet.files import as_cluster
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.stored import text_of
 from karmada_advisor.whatif.placement_tests import model
@@ -21,6 +20,7 @@ from karmada_advisor.whatif.plan.objects import template_key
 from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.api.policy import ID_LABELS
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES
 from karmada_scheduler.config.yaml_values import YamlPath

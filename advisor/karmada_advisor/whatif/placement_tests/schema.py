@@ -11,9 +11,9 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_advisor.fleet.names import nearest_hint
 from karmada_advisor.whatif.placement_tests.located_yaml import LocatedFile
 from karmada_advisor.whatif.plan.model import Effect
+from karmada_scheduler.api.names import nearest_hint
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.config import features
 from karmada_scheduler.config.features import RULES

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from karmada_advisor.fleet.files import OVERRIDES
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.stored import part, text_of
 from karmada_advisor.whatif.plan.apply import applied
 from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
@@ -33,6 +32,7 @@ from karmada_advisor.whatif.plan.objects import (
 from karmada_advisor.whatif.plan.workload_edits import WorkloadEdits
 from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.api.policy import ID_LABELS
 
 _READ: Final = frozenset({CLUSTER, *KINDS, *ID_LABELS})

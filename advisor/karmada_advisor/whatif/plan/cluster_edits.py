@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.stored import mappings, part, value_at
 from karmada_advisor.whatif.plan.objects import (
@@ -19,6 +18,7 @@ from karmada_advisor.whatif.plan.objects import (
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import ManifestError, integer_at
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.api.well_known import CORDON_TAINT
 
 NOT_READY: Final = "cluster.karmada.io/not-ready"

@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.fleet.names import nearest_hint, unknown
 from karmada_advisor.state.stored import mappings, part, text_of, value_at
 from karmada_advisor.whatif.plan.objects import (
     ChangedObjects,
@@ -21,6 +20,7 @@ from karmada_advisor.whatif.plan.objects import (
 )
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError, format_time, read_time, second_after
+from karmada_scheduler.api.names import nearest_hint, unknown
 from karmada_scheduler.core.requeue_rules import is_claimed
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)

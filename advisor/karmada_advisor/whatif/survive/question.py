@@ -14,7 +14,6 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import Contents, read
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.fleet.names import unknown
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.stored import command_line, mapping, mappings, text_of
@@ -25,6 +24,7 @@ from karmada_advisor.whatif.survive.loss import Loss, LossTaints, taints_by_poli
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.manifest import ManifestError, duration_seconds
+from karmada_scheduler.api.names import unknown
 from karmada_scheduler.structs import Struct, replace
 
 
