@@ -32,10 +32,9 @@ from karmada_advisor.fleet.named_binding import selector_of
 from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
-from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.model import ReplicaCounts
 from karmada_advisor.state.reading import state_of
-from karmada_advisor.state.stored import policy_key, text_of
+from karmada_advisor.state.stored import others_on, policy_key, text_of
 from karmada_advisor.views.explanation_text import overview_text
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline

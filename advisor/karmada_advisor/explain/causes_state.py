@@ -8,10 +8,9 @@ from typing import Any, Final
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.state.copies import live_tasks
 from karmada_advisor.state.model import BindingState, ClusterStatus, HeldBy, SchedulerStatus, StateName
 from karmada_advisor.state.reading import DETECTOR_FIRST, seconds_left
-from karmada_advisor.state.stored import event_time, mapping, mappings
+from karmada_advisor.state.stored import event_time, live_tasks, mapping, mappings
 from karmada_scheduler.api.binding import GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.own_annotations import unreadable_annotation

@@ -12,9 +12,8 @@ from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace
 from karmada_advisor.explain.trace_trigger import at
-from karmada_advisor.state.copies import requirers, was_required
 from karmada_advisor.state.propagation import manager_of
-from karmada_advisor.state.stored import condition_of, mappings, texts, value_at
+from karmada_advisor.state.stored import condition_of, mappings, requirers, texts, value_at, was_required
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 

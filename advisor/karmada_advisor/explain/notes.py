@@ -8,9 +8,9 @@ from typing import Final
 from karmada_advisor.explain.causes_failure import unknown_names
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.state.copies import PRESERVED, preserves
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.quota import NOT_READ, grows
+from karmada_advisor.state.stored import PRESERVED, preserves
 from karmada_scheduler.api.matching import untolerated
 from karmada_scheduler.api.names import ending
 from karmada_scheduler.api.placement import SPREAD_BY_REGION

@@ -10,9 +10,18 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Self
 
-from karmada_advisor.state.copies import Copy, copies_of, live_tasks, required_on
 from karmada_advisor.state.model import Applied, ClusterStatus
-from karmada_advisor.state.stored import Manifest, mapping, mappings, part, text_of
+from karmada_advisor.state.stored import (
+    Copy,
+    Manifest,
+    copies_of,
+    live_tasks,
+    mapping,
+    mappings,
+    part,
+    required_on,
+    text_of,
+)
 from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.api.manifest import integer_at
 from karmada_scheduler.api.policy import claims, policy_name

@@ -7,11 +7,22 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
-from karmada_advisor.state.copies import PURGED, copies_of, live_tasks, requirers, was_required
 from karmada_advisor.state.model import BindingState, HeldBy, Placed, SchedulerStatus, StateName, Target
 from karmada_advisor.state.propagation import Suspended, fully_applied, manager_of, rows_of
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_advisor.state.stored import Manifest, Stored, condition_of, duration, mapping, short
+from karmada_advisor.state.stored import (
+    PURGED,
+    Manifest,
+    Stored,
+    condition_of,
+    copies_of,
+    duration,
+    live_tasks,
+    mapping,
+    requirers,
+    short,
+    was_required,
+)
 from karmada_scheduler.api.binding import Binding, GracefulEvictionTask
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.config.features import FeatureGates

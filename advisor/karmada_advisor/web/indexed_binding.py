@@ -10,10 +10,9 @@ import orjson
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.overview import GroupKey, group_key
-from karmada_advisor.state.copies import others_on
 from karmada_advisor.state.model import WORST_FIRST, ReplicaCounts, StateName
 from karmada_advisor.state.reading import Facts, state_of
-from karmada_advisor.state.stored import condition_of
+from karmada_advisor.state.stored import condition_of, others_on
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.content_cache import interned
 from karmada_scheduler.api.manifest import format_time

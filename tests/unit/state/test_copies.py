@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.state.copies import copies_of, others_on
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.reading import Facts, state_of
+from karmada_advisor.state.stored import copies_of, others_on
 from karmada_advisor.views.state import headline
 from karmada_scheduler.testing import BindingBuilder, binding
 from tests.unit.state.test_reading import ready

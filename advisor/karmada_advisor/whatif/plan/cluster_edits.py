@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.state.copies import others_on
-from karmada_advisor.state.stored import mappings, part, value_at
+from karmada_advisor.state.stored import mappings, others_on, part, value_at
 from karmada_advisor.whatif.plan.objects import (
     ChangedObjects,
     ChangeError,

@@ -11,10 +11,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.state.copies import PRESERVED, evicting_from, requirers
 from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.state.quota import Quota, grows, not_sure
-from karmada_advisor.state.stored import part
+from karmada_advisor.state.stored import PRESERVED, evicting_from, part, requirers
 from karmada_advisor.whatif.plan import deletions
 from karmada_advisor.whatif.plan.capacity_model import Capacity
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY

@@ -7,10 +7,9 @@ from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
 
-from karmada_advisor.state.copies import preserves
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.quota import Quota, enforced
-from karmada_advisor.state.stored import condition_of
+from karmada_advisor.state.stored import condition_of, preserves
 from karmada_advisor.whatif.plan import deletions, holds
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.derive import derive

@@ -11,7 +11,7 @@ from collections.abc import Collection, Container, Iterable, Iterator, Mapping, 
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.state.copies import PURGED
+from karmada_advisor.state.stored import PURGED
 from karmada_advisor.whatif.plan.decide import PlanSide, chooses_regions, settled, without_clusters
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same

@@ -13,7 +13,7 @@ from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
-from karmada_advisor.state.copies import others_on
+from karmada_advisor.state.stored import others_on
 from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.fleet_rules import (
     SHOWN,
