@@ -16,12 +16,12 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nu
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
+from karmada_pyscheduler.client.http import HttpTransport, ResponseStream, Transport, is_tls_refusal
 from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response, decoded, refusal
 from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.kubeconfig import load
 from karmada_pyscheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides
 from karmada_pyscheduler.client.login import Login
-from karmada_pyscheduler.client.transport import HttpTransport, ResponseStream, Transport, is_tls_refusal
 from karmada_pyscheduler.client.watch_requests import Lines
 from karmada_scheduler import json_body
 from karmada_scheduler.api_error import ApiError

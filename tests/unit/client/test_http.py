@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_pyscheduler.client.http import AGENT, HttpConnections
+from karmada_pyscheduler.client.http import AGENT, HttpConnections, is_tls_refusal
 from karmada_pyscheduler.client.http_connection import (
     ConnectionLostError,
     OutgoingRequest,
@@ -25,7 +25,6 @@ from karmada_pyscheduler.client.http_connection import (
     Response,
 )
 from karmada_pyscheduler.client.identity import verify_as_go_does
-from karmada_pyscheduler.client.transport import is_tls_refusal
 from tests.connections import listening
 from tools.controlplane.pki import Authority
 
