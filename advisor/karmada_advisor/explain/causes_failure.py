@@ -13,7 +13,7 @@ from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace, SelectTrace
 from karmada_scheduler.api.matching import EXISTS, IN
 from karmada_scheduler.api.names import FleetValues
-from karmada_scheduler.api.placement import ClusterAffinity
+from karmada_scheduler.api.placement import ClusterAffinity, Placement
 from karmada_scheduler.core.available_replicas import counts_component_sets
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, PluginError, UnschedulableError
 from karmada_scheduler.framework.extension_points import Point

@@ -1,4 +1,10 @@
-"""Readers of stored fields, which expect any value; the condition Scheduled, and the refusals in its message."""
+"""Readers of stored fields, which expect any value: the copies of a binding, the condition Scheduled, the refusals in its message.
+
+A binding has the copies that its scheduler assigns, and those that other bindings require.
+
+Source of copies: karmada v1.18.2 pkg/controllers/binding/common.go mergeTargetClusters, pkg/util/helper/binding.go
+ObtainBindingSpecExistingClusters; pkg/dependenciesdistributor/dependencies_distributor.go.
+"""
 
 from __future__ import annotations
 

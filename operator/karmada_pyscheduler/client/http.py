@@ -1,8 +1,11 @@
-"""HTTP/1.1 to one server over persistent connections, for all requests but watches.
+"""The HTTP transport of a connection, and HTTP/1.1 to one server over persistent connections, for all requests but watches.
 
 A placed binding takes four requests. Through aiohttp they took a third of the scheduler's CPU time; ``make bench-http``
 prints the difference. httptools parses responses. There are no redirects, cookies, proxies or streams.
 docs/decisions/0013-http-client.md has the measurements.
+
+aiohttp takes as long to import as a short answer of a command takes to compute. It is imported for the first watch, and for
+requests through a proxy.
 """
 
 from __future__ import annotations

@@ -57,6 +57,7 @@ def test_the_flags_of_a_command_need_the_standard_library_only(command: str) -> 
     assert of_the_project == {
         "karmada_scheduler.command",
         "karmada_scheduler.process",
+        "karmada_scheduler.process.memory",
         "karmada_scheduler.process.process_exit",
     }
 
