@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags import web
+from karmada_advisor.cli.flags.web import web_parser
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_scheduler.config import flags
@@ -264,7 +264,7 @@ def _page(found: list[Object]) -> Object:
 def test_a_page_without_tokens_has_no_service_and_listens_in_its_pod_only() -> None:
     found = objects(PAGE)
 
-    assert web.make_parser().parse_args(_page(found)["args"][1:]).bind_address == "127.0.0.1:10401"
+    assert web_parser().parse_args(_page(found)["args"][1:]).bind_address == "127.0.0.1:10401"
     assert not named(found, "Service", "-web")
     assert {each["name"] for each in _page(found)["ports"]} == {"metrics", "health"}
 
@@ -275,7 +275,7 @@ def test_no_service_of_the_page_that_an_ingress_may_have_leads_to_its_probes_or_
         each["metadata"]["name"]: [port["targetPort"] for port in each["spec"]["ports"]]
         for each in named(found, "Service")
     }
-    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    given = web_parser().parse_args(_page(found)["args"][1:])
     own = {each["name"]: each["containerPort"] for each in _page(found)["ports"]}
 
     assert ports["my-scheduler-web"] == ["web"]
@@ -289,7 +289,7 @@ def test_no_service_of_the_page_that_an_ingress_may_have_leads_to_its_probes_or_
 
 def test_a_page_for_tokens_has_a_service_and_asks_who_they_are() -> None:
     found = objects(TEAM_PAGE)
-    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    given = web_parser().parse_args(_page(found)["args"][1:])
 
     assert (given.bind_address, given.auth, given.auth_cache) == (":10401", "token", 5.0)
     assert (given.audience, given.allowed_host) == (["web", "api"], ["placements.example.org"])
@@ -304,7 +304,7 @@ def test_a_page_behind_proxies_names_them_and_needs_no_certificate() -> None:
     networks = ["10.244.0.0/16", "2001:db8::1"]
     tls = {"secretName": "", "behindProxy": networks}
     found = objects({**TEAM_PAGE, "web": {**TEAM_PAGE["web"], "tls": tls}})
-    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    given = web_parser().parse_args(_page(found)["args"][1:])
 
     assert [*map(str, given.behind_proxy)] == ["10.244.0.0/16", "2001:db8::1/128"]
     assert not given.tls_cert_file
@@ -327,7 +327,7 @@ def test_the_page_finds_the_records_under_the_name_that_the_scheduler_answers_to
     scheduler = pod_of(found, "my-scheduler")
     own = scheduler["containers"][0]
     records = one(found, "Service", "-records")
-    given = web.make_parser().parse_args(_page(found)["args"][1:])
+    given = web_parser().parse_args(_page(found)["args"][1:])
     host = f"my-scheduler-records.{records['metadata']['namespace']}.svc"
 
     assert given.records == [f"https://{host}:10400"]

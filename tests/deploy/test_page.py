@@ -14,7 +14,7 @@ from typing import Any, Final
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags import web
+from karmada_advisor.cli.flags.web import web_parser
 from karmada_advisor.web.metrics import WebMetrics
 from karmada_pyscheduler.metrics.metrics import Metrics
 from tests.deploy.chart import CHART, PAGE, TEAM_PAGE, Object, objects, one, pod_of
@@ -56,7 +56,7 @@ def test_the_command_accepts_the_arguments_of_the_chart() -> None:
     [container] = pod_of(_rendered(), "-web")["containers"]
     command, *flags = container["args"]
     assert command == "web"
-    chosen = web.make_parser().parse_args(flags)
+    chosen = web_parser().parse_args(flags)
     assert chosen.bind_address == "127.0.0.1:10401"
     assert chosen.kubeconfig == "/etc/karmada/config/web.config"
     assert chosen.plugins == ["*,-TaintToleration"]

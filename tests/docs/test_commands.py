@@ -5,7 +5,6 @@ Executed are blocks marked ``sh`` or ``console``, and lines after ``$``. Every o
 
 from __future__ import annotations
 
-import importlib
 import re
 import shlex
 from pathlib import Path
@@ -13,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.cli.commands import COMMANDS
+from karmada_advisor.cli.commands import COMMANDS, parser_of
 from karmada_scheduler.config import flags
 
 ROOT = Path(__file__).parents[2]
@@ -75,7 +74,7 @@ def test_what_is_only_shown_names_targets_and_flags_that_exist(document: str, co
         return
     name, *arguments = words[1 + (words[0] == "kubectl") :]
     if name in COMMANDS:
-        parser = importlib.import_module(f"karmada_advisor.cli.flags.{COMMANDS[name]}").make_parser()
+        parser = parser_of(name)
         parser.parse_args(arguments)
     elif name != "version":
         assert flags.known([name, *arguments])[1] == []

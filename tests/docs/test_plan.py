@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from karmada_advisor.cli.flags.plan import make_parser
+from karmada_advisor.cli.flags.plan import plan_parser
 from karmada_advisor.whatif.plan.model import CLASSES
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_every_class_is_documented() -> None:
 
 
 def test_every_flag_of_the_change_is_documented() -> None:
-    flags = set(re.findall(r"--[a-z-]+", make_parser().format_help()))
+    flags = set(re.findall(r"--[a-z-]+", plan_parser().format_help()))
     assert {
         each for each in flags - SHARED_FLAGS if f"`{each}" not in DOCUMENT and f"{each} " not in DOCUMENT
     } == set()

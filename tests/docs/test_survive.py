@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.cli.flags.survive import make_parser
+from karmada_advisor.cli.flags.survive import survive_parser
 from karmada_advisor.whatif.survive.classify import LossClass
 from tests.commands import run
 from tests.docs.test_plan import SHARED_FLAGS
@@ -37,5 +37,5 @@ def test_every_class_is_documented() -> None:
 
 
 def test_every_flag_is_documented() -> None:
-    flags = set(re.findall(r"--[a-z-]+", make_parser().format_help()))
+    flags = set(re.findall(r"--[a-z-]+", survive_parser().format_help()))
     assert {each for each in flags - SHARED_FLAGS if each not in DOCUMENT} == set()

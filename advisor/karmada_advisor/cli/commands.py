@@ -20,20 +20,20 @@ if TYPE_CHECKING:
     from karmada_scheduler.framework.profile.factory import Registration
 
 COMMANDS: Final[Mapping[str, str]] = {
-    "completion": "completion",
-    "explain": "explain",
-    "plan": "plan",
-    "plugins": "plugins",
-    "rebalance": "rebalance",
-    "simulate": "simulate",
-    "status": "status",
-    "survive": "survive",
-    "test": "test",
+    "completion": "offline",
+    "explain": "placement",
+    "plan": "what_if",
+    "plugins": "offline",
+    "rebalance": "what_if",
+    "simulate": "offline",
+    "status": "placement",
+    "survive": "what_if",
+    "test": "offline",
     "web": "web",
-    "why-not": "whynot",
+    "why-not": "placement",
 }
-"""The module of each command: ``cli.flags.MODULE`` has ``make_parser``, and ``cli.MODULE`` has ``answer``, or ``run``, which prints.
-The page is above the command line: ``web.command``."""
+"""The module of ``cli.flags`` with the parser of each command. ``cli.COMMAND`` has ``answer``, or ``run``, which prints; the page is
+above the command line: ``web.command``."""
 
 
 COMPLETE: Final = "__complete"
@@ -76,8 +76,12 @@ def is_command(name: str) -> bool:
 def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command's arguments."""
     flags = importlib.import_module(f"karmada_advisor.cli.flags.{COMMANDS[name]}")
-    parser: argparse.ArgumentParser = flags.make_parser()
+    parser: argparse.ArgumentParser = getattr(flags, f"{_module_name(name)}_parser")()
     return parser
+
+
+def _module_name(command: str) -> str:
+    return command.replace("-", "")
 
 
 def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
@@ -93,7 +97,7 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         return completion.complete(given[1:])
     with no_collection():
         arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
-        module = "web.command" if given[0] == "web" else f"cli.{COMMANDS[given[0]]}"
+        module = "web.command" if given[0] == "web" else f"cli.{_module_name(given[0])}"
         command = importlib.import_module(f"karmada_advisor.{module}")
     gc.freeze()  # modules live as long as the command
     try:

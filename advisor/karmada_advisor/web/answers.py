@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from typing import Final
 
 from karmada_advisor.cli import plan
-from karmada_advisor.cli.flags import plan as plan_flags
+from karmada_advisor.cli.flags.plan import plan_parser
 from karmada_advisor.cli.flags.survive import TOP
 from karmada_advisor.cli.questions import process_of, source_of
 from karmada_advisor.cli.survive_metrics import survival_metrics
@@ -180,7 +180,7 @@ class Answers(IdentityStruct):
             rules=self.rules,
             rule_change=Rules(),
             manifests=change_objects(change.text),
-            edits=plan.edits_of(plan_flags.make_parser().parse_args(change.flags)),
+            edits=plan.edits_of(plan_parser().parse_args(change.flags)),
         )
         with _without_warnings():
             found, unread = plan_of_fleet(question, state.contents.objects)

@@ -18,7 +18,7 @@ import yaml
 
 from karmada_advisor.cli import simulate
 from karmada_advisor.cli.commands import run as run_command
-from karmada_advisor.cli.flags.simulate import make_parser
+from karmada_advisor.cli.flags.simulate import simulate_parser
 from karmada_advisor.cli.output import NO_ANSWER
 from karmada_advisor.cli.simulate import with_progress
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -220,7 +220,7 @@ def test_files_may_be_json_and_standard_input(
     )
     assert ran.clusters == {"w-deployment": {"m1": 0}}
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(written([binding("piped")]).encode())))
-    arguments = make_parser().parse_args(
+    arguments = simulate_parser().parse_args(
         ["--clusters", str(tmp_path / "clusters.yaml"), "--bindings", "-", "-ojson"]
     )
     assert simulate.run(arguments) == 0
@@ -508,7 +508,7 @@ def test_the_decisions_of_1_17_use_the_summary_for_what_is_in_no_model(run: Run)
 
 def test_an_unknown_version_of_decisions_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        make_parser().parse_args(["--clusters=-", "--bindings=-", "--decisions-of=1.16"])
+        simulate_parser().parse_args(["--clusters=-", "--bindings=-", "--decisions-of=1.16"])
     assert "invalid choice: '1.16'" in capsys.readouterr().err
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli import plan
-from karmada_advisor.cli.flags.plan import make_parser
+from karmada_advisor.cli.flags.plan import plan_parser
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_scheduler import command
 from tests.commands import Ran
@@ -51,7 +51,7 @@ def planned(files: Sequence[str], flags: Sequence[str]) -> Plan:
     """Return the plan that the command makes of flags, with files next to those of the fleet."""
     with contextlib.chdir(Path(files[1]).parent), pytest.MonkeyPatch.context() as patch:
         patch.setattr("karmada_advisor.whatif.plan.answer.now", lambda: NOW)
-        found, problems = plan.plan_of(make_parser().parse_args([*files, *flags]))
+        found, problems = plan.plan_of(plan_parser().parse_args([*files, *flags]))
     assert problems == []
     return found
 

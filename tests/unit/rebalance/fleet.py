@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli import rebalance
-from karmada_advisor.cli.flags.rebalance import make_parser
+from karmada_advisor.cli.flags.rebalance import rebalance_parser
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.rebalance.model import RebalanceProposal
@@ -47,7 +47,7 @@ def proposed(written: Sequence[str], goal: str) -> RebalanceProposal:
     flags = [*written, "--max-moves", "40", "--min-kept", "25%", "--goal", goal]
     with contextlib.chdir(Path(written[1]).parent), pytest.MonkeyPatch.context() as patch:
         patch.setattr(rebalance, "now", lambda: NOW)
-        found = rebalance.answer(make_parser().parse_args(flags))
+        found = rebalance.answer(rebalance_parser().parse_args(flags))
     assert found.status == 0
     assert isinstance(found.document, RebalanceProposal)
     return found.document

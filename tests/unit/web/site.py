@@ -13,7 +13,7 @@ from typing import Any, Self, TypeVar
 
 import aiohttp
 
-from karmada_advisor.cli.flags.web import make_parser
+from karmada_advisor.cli.flags.web import web_parser
 from karmada_advisor.cli.questions import process_rules_of
 from karmada_advisor.web.answer_worker import AnswerWorker
 from karmada_advisor.web.answers import Answers
@@ -124,7 +124,7 @@ class Site:
             write(paths[0], clusters if clusters is not None else fleet())
             write(paths[1], bindings if bindings is not None else [checkout(), billing()])
         given = [f"--clusters={paths[0]}", f"--bindings={paths[1]}", "--refresh=1", *flags]
-        self.arguments = make_parser().parse_args(given)
+        self.arguments = web_parser().parse_args(given)
         self.files = paths
         self.port = free_port()
         rules = process_rules_of(self.arguments)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from karmada_advisor.cli.flags.web import make_parser
+from karmada_advisor.cli.flags.web import web_parser
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.fleet.process_http import ProcessAddress
@@ -147,6 +147,6 @@ async def test_a_token_is_renewed_after_half_of_its_life() -> None:
     ],
 )
 def test_flags_that_do_not_fit_together_are_named(flags: list[str], problem: str) -> None:
-    arguments: argparse.Namespace = make_parser().parse_args(flags)
+    arguments: argparse.Namespace = web_parser().parse_args(flags)
     with pytest.raises(NoAnswerError, match=problem):
         leader_records(arguments, Fleet())

@@ -9,8 +9,8 @@ from karmada_advisor.cli.flags import shared
 SHELLS = ("bash", "zsh", "fish")
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def completion_parser() -> argparse.ArgumentParser:
+    """Return the parser of completion's arguments."""
     parser = shared.make_parser(
         "completion",
         "Print a script that completes commands, flags and names in a shell: "

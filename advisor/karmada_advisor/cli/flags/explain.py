@@ -12,8 +12,8 @@ _REMEDY_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 600.0
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def explain_parser() -> argparse.ArgumentParser:
+    """Return the parser of explain's arguments."""
     parser = shared.make_parser(
         "explain",
         "Explain the placement of a binding: the answer, the step that decided it, and the evidence. "

@@ -19,8 +19,8 @@ FAIL_ON: Final = (
 DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,not-judged,cannot-start,blocked,warnings"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def plan_parser() -> argparse.ArgumentParser:
+    """Return the parser of plan's arguments."""
     parser = shared.make_parser(
         "plan",
         "Compare the decisions of the scheduler before and after a change, and classify the bindings. "

@@ -9,8 +9,8 @@ from pathlib import Path
 from karmada_advisor.cli.flags import shared
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def plugins_parser() -> argparse.ArgumentParser:
+    """Return the parser of plugins's arguments."""
     parser = shared.make_parser(
         "plugins",
         "List all plugins, with the same flags as the scheduler.",

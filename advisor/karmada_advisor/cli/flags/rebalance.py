@@ -12,8 +12,8 @@ from karmada_advisor.cli.flags import shared
 GOALS: Final = "spread, consolidate or fill=CLUSTER"
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def rebalance_parser() -> argparse.ArgumentParser:
+    """Return the parser of rebalance's arguments."""
     parser = shared.make_parser(
         "rebalance",
         "Propose which bindings a WorkloadRebalancer should reschedule, in batches, with the result of each "

@@ -8,8 +8,8 @@ from functools import partial
 from karmada_advisor.cli.flags import shared
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def simulate_parser() -> argparse.ArgumentParser:
+    """Return the parser of simulate's arguments."""
     parser = shared.make_parser(
         "simulate",
         "Decide where the bindings of a file would go on the clusters of another.",

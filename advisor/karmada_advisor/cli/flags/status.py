@@ -10,8 +10,8 @@ from karmada_advisor.cli.flags import shared
 _WAIT_SECONDS: Final = 300.0
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def status_parser() -> argparse.ArgumentParser:
+    """Return the parser of status's arguments."""
     parser = shared.make_parser(
         "status",
         "Show which schedulers the bindings name, whether they decide, by which version and rules, and how many bindings "

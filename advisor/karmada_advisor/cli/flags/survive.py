@@ -17,8 +17,8 @@ REMEDIES: Final = 3
 TIMEOUT_SECONDS: Final = 600.0
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def survive_parser() -> argparse.ArgumentParser:
+    """Return the parser of survive's arguments."""
     parser = shared.make_parser(
         "survive",
         "Say for each cluster, zone, region and provider which bindings its loss would leave without a home, with "

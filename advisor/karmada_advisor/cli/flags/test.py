@@ -12,8 +12,8 @@ FILE_NAMES: Final = ("_test.yaml", "_test.yml")
 """The ends of the names of test files."""
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def test_parser() -> argparse.ArgumentParser:
+    """Return the parser of test's arguments."""
     parser = shared.make_parser(
         "test",
         "Run placement tests: cases of what policies do with workloads on a fleet, without a control plane.",

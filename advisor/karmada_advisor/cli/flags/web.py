@@ -19,8 +19,8 @@ DEFAULT_AUDIENCE: Final = "karmada-pyscheduler-web"
 """A token for it opens the page, and nothing else: the API server refuses it."""
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def web_parser() -> argparse.ArgumentParser:
+    """Return the parser of web's arguments."""
     parser = shared.make_parser(
         "web",
         "Serve a page on this machine that shows what 'explain' and 'why-not' print. Nothing is written.",

@@ -11,8 +11,8 @@ from karmada_advisor.cli.flags import shared
 _MAX_REPLICAS: Final = 2**31 - 1
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of the command's arguments."""
+def whynot_parser() -> argparse.ArgumentParser:
+    """Return the parser of why-not's arguments."""
     parser = shared.make_parser(
         "why-not",
         "Explain why a cluster has no replicas of a binding, and find changes after which the scheduler, "
