@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import argparse
 from functools import partial
+from typing import Final
 
 from karmada_advisor.cli.flags import shared
+
+FILE_NAMES: Final = ("_test.yaml", "_test.yml")
+"""The ends of the names of test files."""
 
 
 def simulate_parser() -> argparse.ArgumentParser:
@@ -27,4 +31,39 @@ def simulate_parser() -> argparse.ArgumentParser:
     add("--ignore-other-schedulers", text)
     add("-o --output json|table|yaml", "what to print", default="table")
     shared.add_rules(parser)
+    return parser
+
+
+def test_parser() -> argparse.ArgumentParser:
+    """Return the parser of test's arguments."""
+    parser = shared.make_parser(
+        "test",
+        "Run placement tests: cases of what policies do with workloads on a fleet, without a control plane.",
+        "Exit status: 0 every case passes or is skipped; 1 a case fails, or --every-policy does; 2 a file cannot be "
+        "run, there is no test, or --run matches none (2 wins over 1).",
+    )
+    parser.add_argument(
+        "paths",
+        nargs="*",
+        metavar="FILE",
+        help=f"files, and directories that are searched for *{FILE_NAMES[0]} (default: this directory)",
+    )
+    add = partial(shared.add, parser)
+    add("--run REGEX...", "only the cases whose PATH/CASE matches; may be repeated")
+    add("-v --verbose", "list the cases that pass, too")
+    add("-q --quiet", "show only what fails")
+    add("--explain", "explain each failure in full")
+    add("--fail-fast", "end after the first case that fails")
+    add("--every-policy", "fail if a policy claims no workload of any case")
+    add("--junit FILE", "write JUnit XML, too")
+    add("--github", "add annotations of GitHub to the text: an error for each failure")
+    add("--update", "rewrite clusters of expectations that do not hold in their files")
+    add("--schema", "print the JSON schema of test files")
+    shared.add_output(parser)
+    group = parser.add_argument_group("a first file of tests from a control plane, or from files")
+    add = partial(shared.add, group)
+    add("--init DIR", "write the fleet, the workloads and tests of first decisions into DIR")
+    add("-n --namespace NAMESPACE", "the workloads of this namespace (default: all)")
+    add("--selector SELECTOR", "the workloads whose bindings have these labels")
+    shared.add_objects(parser)
     return parser
