@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags.simulate import test_parser
+from karmada_advisor.cli.flags.offline import test_parser
 from karmada_advisor.whatif.placement_tests.schema import WORDS, keys_of
 from tests.commands import run
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from karmada_advisor.cli.flags.simulate import FILE_NAMES
+from karmada_advisor.cli.flags.offline import FILE_NAMES
 from karmada_advisor.cli.output import GOOD, NO_ANSWER, NOT_GOOD, CommandAnswer, print_answer
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_json

@@ -18,7 +18,7 @@ import yaml
 
 from karmada_advisor.cli import simulate
 from karmada_advisor.cli.commands import run as run_command
-from karmada_advisor.cli.flags.simulate import simulate_parser
+from karmada_advisor.cli.flags.offline import simulate_parser
 from karmada_advisor.cli.output import NO_ANSWER
 from karmada_advisor.cli.simulate import with_progress
 from karmada_advisor.fleet.errors import NoAnswerError

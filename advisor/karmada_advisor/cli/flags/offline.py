@@ -1,4 +1,4 @@
-"""The flags of ``simulate``."""
+"""The flags of commands that need no control plane: ``completion``, ``plugins``, ``simulate`` and ``test``."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from karmada_advisor.cli.flags import shared
 
 FILE_NAMES: Final = ("_test.yaml", "_test.yml")
 """The ends of the names of test files."""
+
+SHELLS = ("bash", "zsh", "fish")
 
 
 def simulate_parser() -> argparse.ArgumentParser:
@@ -84,4 +86,16 @@ def plugins_parser() -> argparse.ArgumentParser:
     add("--scheduler-name NAME", "name of the profile", default=None)
     add("--feature-gates LIST...", "A=true,B=false")
     add("-o --output json|table", "what to print", default="table")
+    return parser
+
+
+def completion_parser() -> argparse.ArgumentParser:
+    """Return the parser of completion's arguments."""
+    parser = shared.make_parser(
+        "completion",
+        "Print a script that completes commands, flags and names in a shell: "
+        "source <(karmada-pyscheduler completion bash). kubectl completes 'kubectl pyscheduler' by itself.",
+        "Exit status: 0.",
+    )
+    parser.add_argument("shell", choices=SHELLS)
     return parser
