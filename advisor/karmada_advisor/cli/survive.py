@@ -14,7 +14,7 @@ from typing import Final
 
 import orjson
 
-from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, DOMAINS
+from karmada_advisor.cli.flags.survive import SURVIVE_FAIL_ON, DOMAINS
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -143,7 +143,7 @@ def question_of(arguments: argparse.Namespace, rules: Rules) -> SurviveQuestion:
         NoAnswerError: A flag or a file cannot be used.
     """
     holds, loss = arguments.demand == "holds", Loss(arguments.loss)
-    default = f"{DEFAULT_FAIL_ON},interrupted" if holds else DEFAULT_FAIL_ON
+    default = f"{SURVIVE_FAIL_ON},interrupted" if holds else SURVIVE_FAIL_ON
     pairs, drawn = pairs_of(arguments.pairs)
     return SurviveQuestion(
         rules=rules,

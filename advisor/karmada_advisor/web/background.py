@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.cli.flags.survive import DEFAULT_FAIL_ON, REMEDIES
+from karmada_advisor.cli.flags.survive import SURVIVE_FAIL_ON, REMEDIES
 from karmada_advisor.cli.survive import fail_on_of, settings_of
 from karmada_advisor.explain.explaining import Explaining, explain_template
 from karmada_advisor.explain.model import Cause
@@ -242,7 +242,7 @@ class Background(IdentityStruct):
         return SurviveQuestion(
             rules=self.rules,
             settings=settings_of(self.controller_manager, Loss.GONE),
-            fail_on=fail_on_of(DEFAULT_FAIL_ON),
+            fail_on=fail_on_of(SURVIVE_FAIL_ON),
             remedies=REMEDIES,
             seconds=_REPORT_SECONDS,
         )

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags.plan import DEFAULT_FAIL_ON, FAIL_ON
+from karmada_advisor.cli.flags.plan import PLAN_FAIL_ON, FAIL_ON
 from karmada_advisor.cli.plan import status_of
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.markup import MAX_CHARACTERS
@@ -118,8 +118,8 @@ def test_the_counts_are_those_of_the_bindings(plans: Plans) -> None:
     ],
 )
 def test_the_exit_status_follows_fail_on(plans: Plans, change: str, fail_on: str | None, status: int) -> None:
-    assert status_of(plans(CHANGES[change]), (), fail_on or DEFAULT_FAIL_ON) == status
-    assert status_of(plans(CHANGES[change]), ["a problem"], fail_on or DEFAULT_FAIL_ON) == 2
+    assert status_of(plans(CHANGES[change]), (), fail_on or PLAN_FAIL_ON) == status
+    assert status_of(plans(CHANGES[change]), ["a problem"], fail_on or PLAN_FAIL_ON) == 2
 
 
 @pytest.mark.parametrize(("fail_on", "status"), [([], 1), (["--fail-on", "none"], 0)])

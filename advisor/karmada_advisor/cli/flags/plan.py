@@ -16,7 +16,7 @@ FAIL_ON: Final = (
 )
 """What ``--fail-on`` takes: the classes of ``plan.model.CLASSES``, and what a plan has besides."""
 
-DEFAULT_FAIL_ON: Final = "unplaced,stuck,undecided,not-judged,cannot-start,blocked,warnings"
+PLAN_FAIL_ON: Final = "unplaced,stuck,undecided,not-judged,cannot-start,blocked,warnings"
 
 GOALS: Final = "spread, consolidate or fill=CLUSTER"
 
@@ -27,7 +27,7 @@ def plan_parser() -> argparse.ArgumentParser:
         "plan",
         "Compare the decisions of the scheduler before and after a change, and classify the bindings. "
         "Nothing is written.",
-        f"Exit status: 0 there is nothing of --fail-on (default {DEFAULT_FAIL_ON}); 1 there is; 2 there "
+        f"Exit status: 0 there is nothing of --fail-on (default {PLAN_FAIL_ON}); 1 there is; 2 there "
         "is no answer, some input cannot be used, or --expect names another fleet.",
     )
     _add_changes(parser)
@@ -42,8 +42,8 @@ def plan_parser() -> argparse.ArgumentParser:
     shared.add(parser, "--enable-no-execute-taint-eviction", text)
     shared.add(parser, "--no-drift", "do not compute what would change anyway")
     shared.add_expected_fleet(parser, "plan")
-    text = f"exit with 1 if there is any of these: {', '.join(FAIL_ON)} (default {DEFAULT_FAIL_ON})"
-    shared.add(parser, "--fail-on LIST", text, default=DEFAULT_FAIL_ON)
+    text = f"exit with 1 if there is any of these: {', '.join(FAIL_ON)} (default {PLAN_FAIL_ON})"
+    shared.add(parser, "--fail-on LIST", text, default=PLAN_FAIL_ON)
     shared.add_output(parser, "markdown")
     return parser
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from karmada_advisor.cli.flags import shared
 
-DEFAULT_FAIL_ON: Final = "dark"
+SURVIVE_FAIL_ON: Final = "dark"
 DOMAINS: Final = "cluster, zone, region, provider or label=KEY"
 LOSSES: Final = ("gone", "itself", "deleted")
 TOP: Final = 10
@@ -23,7 +23,7 @@ def survive_parser() -> argparse.ArgumentParser:
         "survive",
         "Say for each cluster, zone, region and provider which bindings its loss would leave without a home, with "
         "fewer replicas, or where they are. Nothing is written.",
-        f"Exit status: 0 no loss does anything of --fail-on (default {DEFAULT_FAIL_ON}); 1 one does; 2 there is no "
+        f"Exit status: 0 no loss does anything of --fail-on (default {SURVIVE_FAIL_ON}); 1 one does; 2 there is no "
         "answer, some input cannot be used, not all domains are done, or --expect names another fleet.",
     )
     parser.add_argument(
@@ -63,7 +63,7 @@ def survive_parser() -> argparse.ArgumentParser:
     add(
         "--fail-on LIST",
         "what gives the exit status 1: classes of docs/survive.md, dark, interrupted, missing, overcommit, spof, none; "
-        f"for one kind of domain as dark@zone (default {DEFAULT_FAIL_ON}, and not-judged if there is any)",
+        f"for one kind of domain as dark@zone (default {SURVIVE_FAIL_ON}, and not-judged if there is any)",
     )
     add("--baseline FILE", "an earlier report as JSON: --fail-on counts only what is worse than there")
     add_reactions(parser)
