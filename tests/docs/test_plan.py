@@ -11,7 +11,7 @@ from pathlib import Path
 
 import yaml
 
-from karmada_advisor.cli.flags.plan import plan_parser
+from karmada_advisor.cli.flags.what_if import plan_parser
 from karmada_advisor.whatif.plan.model import CLASSES
 
 ROOT = Path(__file__).parents[2]

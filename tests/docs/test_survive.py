@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from karmada_advisor.cli.flags.survive import survive_parser
+from karmada_advisor.cli.flags.what_if import survive_parser
 from karmada_advisor.whatif.survive.classify import LossClass
 from tests.commands import run
 from tests.docs.test_plan import SHARED_FLAGS

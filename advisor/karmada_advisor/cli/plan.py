@@ -9,7 +9,7 @@ import argparse
 from collections.abc import Mapping, Sequence
 from functools import partial
 
-from karmada_advisor.cli.flags.plan import FAIL_ON
+from karmada_advisor.cli.flags.what_if import FAIL_ON
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, rules_of, source_of, words_of
 from karmada_advisor.fleet.files import read_changes

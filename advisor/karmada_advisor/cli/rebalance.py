@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 
-from karmada_advisor.cli.flags.plan import GOALS
+from karmada_advisor.cli.flags.what_if import GOALS
 from karmada_advisor.cli.output import CommandAnswer, exit_status
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
 from karmada_advisor.explain.trace_trigger import at

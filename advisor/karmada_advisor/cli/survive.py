@@ -14,7 +14,7 @@ from typing import Final
 
 import orjson
 
-from karmada_advisor.cli.flags.survive import SURVIVE_FAIL_ON, DOMAINS
+from karmada_advisor.cli.flags.what_if import DOMAINS, SURVIVE_FAIL_ON
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
 from karmada_advisor.fleet.errors import NoAnswerError

@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager, contextmanager, redirect_stderr
 from typing import Final
 
 from karmada_advisor.cli import plan
-from karmada_advisor.cli.flags.plan import plan_parser
-from karmada_advisor.cli.flags.survive import TOP
+from karmada_advisor.cli.flags.what_if import TOP, plan_parser
 from karmada_advisor.cli.questions import process_of, source_of
 from karmada_advisor.cli.survive_metrics import survival_metrics
 from karmada_advisor.cli.whynot import ask, ask_cluster, ask_clusters, search_bounds

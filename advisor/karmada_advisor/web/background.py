@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.cli.flags.survive import SURVIVE_FAIL_ON, REMEDIES
+from karmada_advisor.cli.flags.what_if import REMEDIES, SURVIVE_FAIL_ON
 from karmada_advisor.cli.survive import fail_on_of, settings_of
 from karmada_advisor.explain.explaining import Explaining, explain_template
 from karmada_advisor.explain.model import Cause

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli import plan
-from karmada_advisor.cli.flags.plan import plan_parser
+from karmada_advisor.cli.flags.what_if import plan_parser
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_scheduler import command
 from tests.commands import Ran

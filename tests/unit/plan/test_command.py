@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags.plan import PLAN_FAIL_ON, FAIL_ON
+from karmada_advisor.cli.flags.what_if import FAIL_ON, PLAN_FAIL_ON
 from karmada_advisor.cli.plan import status_of
 from karmada_advisor.views.fields import as_json, as_yaml, document_fields
 from karmada_advisor.views.markup import MAX_CHARACTERS

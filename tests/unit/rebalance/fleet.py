@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from karmada_advisor.cli import rebalance
-from karmada_advisor.cli.flags.plan import rebalance_parser
+from karmada_advisor.cli.flags.what_if import rebalance_parser
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.rebalance.model import RebalanceProposal

@@ -9,7 +9,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 from typing import Final
 
-from karmada_advisor.cli.flags import shared, survive
+from karmada_advisor.cli.flags import shared, what_if
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
 _REFRESH_SECONDS: Final = 10.0
@@ -56,7 +56,7 @@ def web_parser() -> argparse.ArgumentParser:
     add("--refresh TIME", text, _seconds_from(1, 3600, "1s to 60m"), default=_REFRESH_SECONDS)
     add("--timeout TIME", "of a search for changes (default 2s)", shared.seconds)
     shared.add_objects(parser)
-    survive.add_reactions(parser)
+    what_if.add_reactions(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "for its records and its queue", "; its feature gates are used")
     text = "https://NAME:PORT of the scheduler's records: a headless Service, behind which the page finds the replica that leads; may be repeated"
