@@ -148,23 +148,15 @@ def test_the_reverse_question_names_the_nearest_cluster(
     assert "cluster eu-wst-1 does not exist. Nearest: eu-west-1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("number", "error"),
-    [
-        ("0", "expected 1 or more, got 0"),
-        ("-3", "expected 1 or more, got -3"),
-        ("many", "invalid _replicas value: 'many'"),
-        ("2147483648", "a workload has at most 2147483647 replicas, got 2147483648"),
-    ],
-)
+@pytest.mark.parametrize("number", ["0", "-3", "many", "2147483648"])
 def test_a_number_of_replicas_that_no_workload_has_is_refused(
-    number: str, error: str, capsys: pytest.CaptureFixture[str]
+    number: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(SystemExit) as exit_:
         main(["why-not", "web", "m1", "--replicas", number])
 
     assert exit_.value.code == 2
-    assert error in capsys.readouterr().err
+    assert f"expected a number from 1 to 2147483647, got '{number}'" in capsys.readouterr().err
 
 
 def test_the_largest_number_of_replicas_has_an_answer(

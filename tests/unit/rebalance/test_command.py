@@ -96,8 +96,8 @@ def test_another_fleet_than_expected_has_no_proposal(run: Run) -> None:
     ("flags", "said"),
     [
         ((), "--max-moves"),
-        (("--max-moves", "0"), "expected a number from 1, got '0'"),
-        (("--max-moves", "ten"), "expected a number from 1, got 'ten'"),
+        (("--max-moves", "0"), "expected a number from 1 to 2147483647, got '0'"),
+        (("--max-moves", "ten"), "expected a number from 1 to 2147483647, got 'ten'"),
         (("--max-moves", "9", "--min-kept", "150%"), "expected a share from 0% to 100%, got '150%'"),
         (("--max-moves", "9", "--min-gain", "nan"), "expected a number from 0, got 'nan'"),
         (

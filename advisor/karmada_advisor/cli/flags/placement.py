@@ -11,7 +11,6 @@ from karmada_advisor.cli.flags import shared
 _REMEDY_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 600.0
 
-_MAX_REPLICAS: Final = 2**31 - 1
 
 _WAIT_SECONDS: Final = 300.0
 
@@ -98,7 +97,7 @@ def whynot_parser() -> argparse.ArgumentParser:
         "without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)"
     )
     add("--cluster CLUSTER", text, dest="of_cluster")
-    add("--replicas N", "at least N", _replicas, default=1)
+    add("--replicas N", "at least N", shared.positive, default=1)
     add = partial(shared.add, parser)
     parser.add_argument(
         "--allow",
@@ -109,28 +108,12 @@ def whynot_parser() -> argparse.ArgumentParser:
     )
     add("--as-new", "as if nothing had ever been scheduled")
     add("--timeout TIME", "of the search (default 2s)", shared.seconds)
-    add("--max-runs N", "sets of changes to try", _positive, default=96)
+    add("--max-runs N", "sets of changes to try", shared.positive, default=96)
     shared.add_objects(parser, cluster_flag="--kubeconfig-cluster", replays_rules=True)
     shared.add_quotas(parser)
     shared.add_rules(parser)
     shared.add_output(parser)
     return parser
-
-
-def _positive(text: str) -> int:
-    """Return an integer from 1; what is no integer is argparse's own error."""
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"expected 1 or more, got {number}")
-    return number
-
-
-def _replicas(text: str) -> int:
-    """Return a number of replicas from 1 that a workload can have."""
-    number = _positive(text)
-    if number > _MAX_REPLICAS:
-        raise argparse.ArgumentTypeError(f"a workload has at most {_MAX_REPLICAS} replicas, got {number}")
-    return number
 
 
 def status_parser() -> argparse.ArgumentParser:

@@ -201,7 +201,7 @@ def _width(text: str) -> int:
 def positive(text: str) -> int:
     """Return a number from 1 with at most 31 bits, written with digits only."""
     if not (text.isascii() and text.isdecimal() and 0 < int(text) < 2**31):
-        raise argparse.ArgumentTypeError(f"expected a number from 1, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected a number from 1 to {2**31 - 1}, got {text!r}")
     return int(text)
 
 
