@@ -12,6 +12,7 @@ from typing import Final
 from karmada_advisor.cli.explain import write_capture
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
+from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.explaining import explain_template, explaining
 from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Tense
@@ -23,7 +24,6 @@ from karmada_advisor.explain.overview import (
     summary_of,
 )
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.explain.unclaimed import TEMPLATES, read_running, without_binding
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError

@@ -11,8 +11,8 @@ from typing import Final
 
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, source_of
+from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerSetup, uses_of
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_answers import ProcessState
 from karmada_advisor.fleet.process_rules import ProcessConfiguration

@@ -1,12 +1,14 @@
-"""Amounts as people write them."""
+"""Amounts and times as people write them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Final
 
 from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_scheduler.api.binding_spec import BindingSpec, Component
+from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.quantity import BINARY_SI, Quantity
 from karmada_scheduler.estimator.nodes import CPU
 
@@ -77,3 +79,8 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def _decimal(number: float) -> str:
     return f"{number:.1f}".removesuffix(".0") if abs(number) < 1e15 else f"{number:.3g}"
+
+
+def at(moment: datetime | None) -> str:
+    """Return a time in the format of the API; ``never`` without one."""
+    return "never" if moment is None else format_time(moment)

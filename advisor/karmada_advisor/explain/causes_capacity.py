@@ -6,11 +6,10 @@ from collections.abc import Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.explain.amounts import counted, request_of, shown
+from karmada_advisor.explain.amounts import at, counted, request_of, shown
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.quota import not_sure, quantity_text
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster

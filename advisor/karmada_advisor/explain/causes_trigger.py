@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from karmada_advisor.explain.amounts import request_of
+from karmada_advisor.explain.amounts import at, request_of
 from karmada_advisor.explain.causes_capacity import estimators_failed
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, NextState, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import DivideTrace
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.propagation import manager_of
 from karmada_advisor.state.stored import condition_of, mappings, requirers, texts, value_at, was_required
 from karmada_scheduler.api.placement import AGGREGATED

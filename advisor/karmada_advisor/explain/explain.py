@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from karmada_advisor.explain import model
-from karmada_advisor.explain.amounts import request_of, shown
+from karmada_advisor.explain.amounts import at, request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.causes_trigger import targets_text
 from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
@@ -15,7 +15,6 @@ from karmada_advisor.explain.inputs import ExplainInputs, Manifest, recorded_dec
 from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_model import TermRow, TriggerTrace
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.state.model import Target
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import condition_of

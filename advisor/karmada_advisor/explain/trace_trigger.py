@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import Final
 
+from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.trace_model import Rule, TriggerTrace
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.manifest import ManifestError, format_time
+from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.api.placement import DIVIDED, Placement
 from karmada_scheduler.core.classify import placement_changed, placement_of, replicas_changed
@@ -61,8 +61,3 @@ def _applied(binding: Binding, placement: Placement) -> str:
     fields = Placement.__struct_fields__
     names = [camel(name) for name in fields if getattr(before, name, None) != getattr(placement, name)]
     return "equal" if before == placement else f"differs in {', '.join(names)}"
-
-
-def at(moment: datetime | None) -> str:
-    """Return a time in the format of the API; ``never`` without one."""
-    return "never" if moment is None else format_time(moment)

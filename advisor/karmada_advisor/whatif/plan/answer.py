@@ -10,7 +10,7 @@ from karmada_advisor.claims.model import DetectorOptions
 from karmada_advisor.claims.policy import read_policy
 from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.template import read_template
-from karmada_advisor.explain.trace_trigger import at
+from karmada_advisor.explain.amounts import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload, read
 from karmada_advisor.fleet.fleet import Fleet

@@ -8,9 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
-from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.amounts import at, counted
 from karmada_advisor.explain.model import Provenance, Tense
-from karmada_advisor.explain.trace_trigger import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.stored import others_on
