@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.explain.situation import Basis, Situation
-from karmada_advisor.explain.trace_filter import DELETED
+from karmada_advisor.explain.trace_candidates import DELETED
 from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
 from karmada_scheduler.structs import replace
 

@@ -9,10 +9,9 @@ from karmada_advisor.explain import trace_model
 from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.explain.inputs import ExplainInputs, rebalanced
 from karmada_advisor.explain.model import NextState
+from karmada_advisor.explain.trace_candidates import Refusals, trace_score, trace_trigger
 from karmada_advisor.explain.trace_divide import trace_capacity, trace_divide
-from karmada_advisor.explain.trace_filter import Refusals, trace_score
 from karmada_advisor.explain.trace_select import trace_select
-from karmada_advisor.explain.trace_trigger import trace_trigger
 from karmada_advisor.state.model import BindingState, HeldBy
 from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_advisor.state.reading import NOT_CHANGED, state_of

@@ -1,4 +1,4 @@
-"""The refusals of the clusters of a decision, with what the filters compared, and the scores of the others."""
+"""Which of five rules schedules a binding, with both sides; the refusals of clusters, with what filters compared; scores of the others."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.trace_model import FilterCell, Refusal, ScoreCell
+from karmada_advisor.explain.trace_model import FilterCell, Refusal, Rule, ScoreCell, TriggerTrace
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
+from karmada_scheduler.api.manifest import ManifestError
+from karmada_scheduler.api.object_fields import camel
+from karmada_scheduler.api.placement import DIVIDED, Placement
+from karmada_scheduler.core.classify import placement_changed, placement_of, replicas_changed
 from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.framework.cycle import Cycle, KeptSteps
 from karmada_scheduler.framework.evidence import Evidence, EvidenceContext, EvidencePlugin
@@ -16,9 +22,58 @@ from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin, PreFilterPlugin
 from karmada_scheduler.structs import replace
 
+_RULES: Final = (
+    "placement differs from the applied one",
+    "replicas of the clusters differ from the workload's",
+    "a reschedule was requested after the last scheduling",
+    "Duplicated, or without replicas: decided at every event",
+    "a cluster of the binding is being deleted or does not exist",
+)
+
 _DELETED: Final = "ClusterBeingDeleted"
 PLUGIN_REFUSED: Final = "PluginRefused"
 """The code of a refusal for which the plugin has none."""
+
+
+def trace_trigger(inputs: ExplainInputs) -> TriggerTrace:
+    """Check the five rules.
+
+    Raises:
+        SchedulingError: The binding has no placement.
+    """
+    binding, spec = inputs.binding, inputs.binding.spec
+    placement = placement_of(binding)
+    found, is_duplicated = inputs.classify(), placement.is_duplicated
+    strategy, replicas = placement.replica_scheduling, [target.replicas for target in spec.clusters]
+    held = f"{', '.join(map(str, replicas)) or 'none'} per cluster"
+    if strategy is not None and strategy.replica_scheduling_type == DIVIDED:
+        held = f"{sum(replicas)} in all"
+    requested = f"requested {at(spec.reschedule_triggered_at)}"
+    workload = "has replicas" if spec.is_workload else "has no replicas"
+    leaving = ", ".join(target.name for target in spec.clusters if inputs.snapshot.is_gone(target.name))
+    sides = (
+        (placement_changed(binding, placement), _applied(binding, placement), "spec.placement"),
+        (replicas_changed(binding, placement, inputs.algorithm.gates), held, str(spec.replicas)),
+        (binding.reschedule_triggered, requested, f"scheduled {at(binding.status.last_scheduled_time)}"),
+        (is_duplicated or not spec.is_workload, "Duplicated" if is_duplicated else "Divided", workload),
+        (bool(leaving), leaving or "none", ""),
+    )
+    compared = enumerate(zip(_RULES, sides, strict=True), 1)
+    rules = tuple(Rule(f"R{number}", name, *rule) for number, (name, rule) in compared)
+    return TriggerTrace(found.type.value, found.reason, rules)
+
+
+def _applied(binding: Binding, placement: Placement) -> str:
+    """Return how the applied placement differs from the binding's."""
+    if not binding.applied_placement_json:
+        return "none: it was never scheduled"
+    try:
+        before = binding.applied_placement
+    except ManifestError as problem:
+        return f"unreadable ({problem})"
+    fields = Placement.__struct_fields__
+    names = [camel(name) for name in fields if getattr(before, name, None) != getattr(placement, name)]
+    return "equal" if before == placement else f"differs in {', '.join(names)}"
 
 
 class FilterRefusal(NamedTuple):
