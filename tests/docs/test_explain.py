@@ -23,7 +23,7 @@ SOURCES = "".join(
     for path in (
         *_EXPLAIN.glob("causes*.py"),
         *(_EXPLAIN.parent / "state").glob("*.py"),
-        _EXPLAIN / "trace_filter.py",
+        _EXPLAIN / "trace_candidates.py",
         _EXPLAIN / "unclaimed.py",
     )
 )

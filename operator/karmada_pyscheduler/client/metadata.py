@@ -122,7 +122,7 @@ class MetadataClient:
     async def watch(
         self, resource: ServedResource, version: str, accepted: Callable[[], None]
     ) -> AsyncGenerator[dict[str, Any], None]:
-        """Yield the events after a version until the API server ends the watch; see ``watch_lines.event_of``.
+        """Yield the events after a version until the API server ends the watch; see ``watch_requests.event_of``.
 
         Raises:
             ApiError: The watch was not accepted, the connection broke, or an event is an ERROR or cannot be read.

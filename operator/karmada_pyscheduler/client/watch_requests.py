@@ -30,7 +30,7 @@ _TYPES: Final = frozenset({"ADDED", "MODIFIED", "DELETED"})
 log = logging.getLogger(__name__)
 
 Event = dict[str, Any]
-"""``type`` and ``object``; see ``watch_lines.event_of``."""
+"""``type`` and ``object``; see ``event_of``."""
 
 Connect = Callable[[str, Callable[[], None]], AsyncGenerator[bytes, None]]
 """Opens a watch: path and query, and a function to call when it is accepted. As ``Connection.watch``."""

@@ -27,7 +27,7 @@ class Requester(Protocol):
 
 
 class RequestLimits(Struct, frozen=True):
-    """How many requests are answered. Of each number for all, one address gets half (``addresses.SHARE``).
+    """How many requests are answered. Of each number for all, one address gets half (``connections.SHARE``).
 
     Attributes:
         rate: Requests per second, of all users together; as many of those who are none.

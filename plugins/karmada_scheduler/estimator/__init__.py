@@ -1,1 +1,1 @@
-"""The estimator of available replicas by resource summaries and models; ``general``, with ``capacity``, ``nodes``, ``resources``."""
+"""The estimator of available replicas by resource summaries and models; ``general``, with ``capacity`` and ``nodes``."""

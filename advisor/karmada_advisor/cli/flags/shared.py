@@ -14,7 +14,7 @@ LEAST_WIDTH: Final = 40
 FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
 _REQUEST_SECONDS: Final = 60.0
 DECISIONS_OF: Final = ("1.18", "1.19", "1.17")
-"""The keys of ``config.decision_rules.RULES``, the default first."""
+"""The keys of ``config.features.RULES``, the default first."""
 
 
 def program() -> str:
