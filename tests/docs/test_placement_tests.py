@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.cli.flags.offline import test_parser
+from karmada_advisor.cli.commands import parser_of
 from karmada_advisor.whatif.placement_tests.schema import WORDS, keys_of
 from tests.commands import run
 
@@ -59,7 +59,10 @@ def test_every_word_is_documented() -> None:
 
 def test_every_flag_is_documented() -> None:
     flags = {
-        name for action in test_parser()._actions for name in action.option_strings if name.startswith("--")
+        name
+        for action in parser_of("test")._actions
+        for name in action.option_strings
+        if name.startswith("--")
     }
     of_the_control_plane = {
         "--kubeconfig",
