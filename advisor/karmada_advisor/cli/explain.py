@@ -79,6 +79,7 @@ def explanation_of(
         inputs = replace(inputs, process=view, facts=replace(inputs.facts, now=now))
         tense = Tense.RECOMPUTED if objects.at is None else Tense.REPLAYED
         explanation = explain(inputs, source=objects.source, tense=tense)
+        explanation = replace(explanation, notes=(*explanation.notes, *objects.unread_notes))
         manifest = objects.manifests[inputs.binding.key]
         searches = is_last and arguments.remedies and not _is_quiet(arguments)
         if searches and may_be_cured(explanation.state, inputs.binding, manifest):

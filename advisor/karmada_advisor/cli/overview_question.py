@@ -10,12 +10,12 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.explain import write_capture
+from karmada_advisor.cli.known_names import check_namespace, of_policy
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.amounts import at
-from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.explaining import explain_template, explaining
-from karmada_advisor.explain.model import Cause, PolicyRef, Provenance, Tense
+from karmada_advisor.explain.model import Cause, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,
     causes_of_state,
@@ -33,14 +33,13 @@ from karmada_advisor.fleet.read import read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.model import ReplicaCounts
-from karmada_advisor.state.reading import state_of
-from karmada_advisor.state.stored import others_on, policy_key, text_of
+from karmada_advisor.state.reading import state_of, unreadable
+from karmada_advisor.state.stored import others_on
 from karmada_advisor.views.explanation_text import overview_text
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.api.names import unknown
-from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.structs import replace
@@ -79,14 +78,18 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         bindings = {each.key: each for each in sorted(chosen, key=lambda each: each.key)}
         manifests, facts = objects.manifests, using.facts
         states = {key: state_of(each, manifests.get(key) or {}, facts) for key, each in bindings.items()}
-        counts = Counter(each.name for each in states.values())
         replicas = sum((each.replicas for each in states.values()), ReplicaCounts())
         unclaimed = dict(explain_template(objects, each) for each in templates)
+        if not scope:
+            states |= {key: unreadable(text) for key, text in objects.unreadable.items()}
+        counts = Counter(each.name for each in states.values())
         states |= {key: each.state for key, each in unclaimed.items()}
 
         def cause_of(key: BindingKey) -> Cause | None:
             if key in unclaimed:
                 return next(iter(unclaimed[key].causes), None)
+            if key in objects.unreadable:
+                return None
             try:
                 return next(iter(causes_of_state(Situation(using.inputs_of(bindings[key])))), None)
             except SchedulingError:
@@ -168,7 +171,7 @@ def _chosen(
         ]
         return on, [], f"with {cluster}"
     if arguments.policy:
-        return _of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"
+        return of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"
     templates = (
         []
         if arguments.selector
@@ -180,22 +183,8 @@ def _chosen(
     chosen = [each for each in chosen if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, namespace)]
     templates = [each for each in templates if each.namespace == namespace]
     if not (chosen or templates):
-        _check_namespace(source, namespace, objects)
+        check_namespace(source.plane, namespace, objects)
     return chosen, templates, f"in the namespace {namespace}"
-
-
-def _of_policy(asked: str, objects: Fleet) -> list[Binding]:
-    """Return the bindings of a policy. Raises NoAnswerError if there is no such policy."""
-    namespace, _, name = asked.rpartition("/")
-
-    def is_asked_for(policy: PolicyRef | PolicyKey | None) -> bool:
-        return policy is not None and policy.name == name and namespace in ("", policy.namespace)
-
-    found = [each for each in objects.bindings if is_asked_for(policy_of(each.annotations))]
-    keys = [policy_key(each) for each in objects.policies or ()]
-    if keys and not found and not any(map(is_asked_for, keys)):
-        raise NoAnswerError(unknown(f"policy {asked}", name, [each.name for each in keys]))
-    return found
 
 
 def _templates(
@@ -205,22 +194,3 @@ def _templates(
     if objects.is_live and objects.workloads is None:
         return read_running(source.plane, objects, only_without_binding=only_without_binding)
     return objects.workloads or ()
-
-
-def _check_namespace(source: FleetSource, namespace: str, objects: Fleet) -> None:
-    """Raise NoAnswerError if a namespace without bindings and templates does not exist, as far as that is known."""
-    known = {text_of(each, "metadata", "namespace") for each in objects.policies or ()}
-    known |= {each.key.namespace for each in objects.bindings}
-    known |= {each.namespace for each in objects.workloads or ()}
-    if namespace in known:
-        return
-    if objects.is_live:
-        from karmada_advisor.fleet import live
-
-        try:
-            if live.has_namespace(source.plane, namespace):
-                return
-        except NoAnswerError as error:
-            objects.warnings.append(f"whether the namespace {namespace} exists is not known: {error}")
-            return
-    raise NoAnswerError(unknown(f"namespace {namespace}", namespace, known - {""}))

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from karmada_advisor.cli.flags.what_if import GOALS
+from karmada_advisor.cli.known_names import check_names
 from karmada_advisor.cli.output import CommandAnswer, exit_status
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
 from karmada_advisor.explain.amounts import at
@@ -44,6 +45,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     """
     source, rules = source_of(arguments), process_rules_of(arguments, own)
     fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing is decided.")
+    check_names(source.plane, fleet, arguments.namespaces)
     goal, fill = _goal(arguments.goal, [each.name for each in fleet.clusters])
     with fleet_rules(fleet, rules, expected=arguments.expect, again="propose") as found:
         proposal = propose(
@@ -59,7 +61,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
                 fingerprint=found.fingerprint,
                 source=fleet.source,
                 at=at(now()),
-                more_notes=served_version(source.plane, fleet, rules)[1],
+                more_notes=(*served_version(source.plane, fleet, rules)[1], *fleet.unread_notes),
                 progress=progress_of_bindings(),
             )
         )

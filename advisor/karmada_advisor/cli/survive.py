@@ -15,6 +15,7 @@ from typing import Final
 import orjson
 
 from karmada_advisor.cli.flags.what_if import DOMAINS, SURVIVE_FAIL_ON
+from karmada_advisor.cli.known_names import check_names
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -124,6 +125,7 @@ def report_of(
     source = source_of(arguments)
     question = question_of(arguments, process_rules_of(arguments, own))
     fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing can be lost.")
+    check_names(source.plane, fleet, question.namespaces, question.policies)
     policies, problem = taint_policies_of(arguments.taint_policies, source.plane, fleet)
     if problem:
         print_error(problem)

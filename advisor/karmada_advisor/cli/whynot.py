@@ -6,7 +6,7 @@ Reads the objects of a control plane, or files as ``simulate`` reads them. Nothi
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
@@ -30,6 +30,7 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import HeldBy
 from karmada_advisor.state.quota import NOT_READ, grows, not_sure
 from karmada_advisor.state.reading import state_of
+from karmada_advisor.state.stored import Manifest, mappings, text_of, value_at
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_clusters_text, why_not_text
 from karmada_advisor.whynot import answer as whynot_answer
 from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
@@ -192,7 +193,8 @@ def ask(
         notes=notes,
         more=lambda root: () if more is None or inputs.not_known else more(edited, question, root),
     )
-    return replace(found, notes=(*found.notes, *_of_quotas(found, inputs)))
+    static = [*_static_quotas(found, using.fleet.quotas or ())]
+    return replace(found, notes=(*found.notes, *static, *_of_quotas(found, inputs)))
 
 
 def ask_clusters(
@@ -246,6 +248,17 @@ def _of_quotas(found: WhyNot, inputs: ExplainInputs) -> Iterator[str]:
         yield unsure
 
 
+def _static_quotas(found: WhyNot, quotas: Iterable[Manifest]) -> Iterator[str]:
+    """Yield which quotas of the namespace member clusters enforce, if something would start there."""
+    clusters = {each.name for remedy in found.remedies for each in remedy.result if each not in found.present}
+    for each in quotas:
+        assigned = mappings(value_at(each, "spec", "staticAssignments"))
+        names = sorted(clusters & {str(part.get("clusterName")) for part in assigned})
+        if names and text_of(each, "metadata", "namespace") == found.binding.namespace:
+            name = text_of(each, "metadata", "name")
+            yield f"Not judged: the quota {name} assigns amounts to {', '.join(names)}, which members enforce."
+
+
 def _notes(using: Explaining) -> list[str]:
     """Return what limits the answer.
 
@@ -256,10 +269,10 @@ def _notes(using: Explaining) -> list[str]:
         return []
     if using.dry_run.is_coupled:
         raise NoAnswerError(
-            "without the permission to list bindings there is no answer: decisions read other bindings because "
+            "without all bindings there is no answer: decisions read other bindings because "
             "of a feature gate or a plugin"
         )
-    return ["Bindings may not be listed, so it is not known how many others the changes concern."]
+    return ["Not all bindings were read, so it is not known how many others the changes concern."]
 
 
 def _by_rules(rules: Rules, plane: ControlPlane, using: Explaining) -> MoreRemedies:

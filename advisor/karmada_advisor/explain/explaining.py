@@ -131,7 +131,7 @@ def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanati
     template = template_named(workload, workload.labels)
     return template, explain_unclaimed(
         template,
-        fleet.policies or (),
+        fleet.policies,
         source=fleet.source,
         priority_classes=fleet.priority_classes,
         events=fleet.warning_events(),
@@ -140,8 +140,4 @@ def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanati
 
 def explain_template(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
     """Return a template without a binding by its own kind, and why it has none."""
-    _, found = why_unclaimed(fleet, template)
-    if fleet.policies is None:
-        text = "it has no binding; why is not known, because the policies were not read"
-        found = replace(found, state=replace(found.state, text=text), causes=())
-    return BindingKey(template.kind, template.namespace, template.name), found
+    return BindingKey(template.kind, template.namespace, template.name), why_unclaimed(fleet, template)[1]

@@ -25,13 +25,13 @@ from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.stored import value_at
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.names import nearest
-from karmada_scheduler.api.policy import claims, policy_name
+from karmada_scheduler.api.policy import ID_LABELS, claims, policy_name
 from karmada_scheduler.api.workload import Workload
 
 
 def explain_unclaimed(
     template: Template,
-    policies: Sequence[Manifest],
+    policies: Sequence[Manifest] | None,
     *,
     source: str = "files",
     priority_classes: Collection[str] | None = None,
@@ -41,11 +41,12 @@ def explain_unclaimed(
 
     Args:
         template: The template.
-        policies: All policies.
+        policies: All policies; None if they were not read.
         source: Where they come from, for people.
         priority_classes: The names of the PriorityClasses that exist; None if that is not known.
         events: The Warning Events of the template, the newest first.
     """
+    are_read, policies = policies is not None, policies or ()
     found = matching(policies, template)
     holder = holder_of(policies, template.labels)
     missed = misses(policies, template)
@@ -55,6 +56,8 @@ def explain_unclaimed(
     evidence |= {"matching": names, "reserved": is_reserved}
     if is_reserved:
         text = f"templates of the namespace {key.namespace} are never propagated"
+    elif not are_read:
+        text = "it has no binding; why is not known, because the policies were not read"
     elif holder is not None:
         text = f"{policy_name(holder)} claims it, and {_why_no_binding(holder, template)}"
     elif found:
@@ -139,7 +142,7 @@ def running_kinds(fleet: Fleet) -> list[tuple[str, str]]:
 
 
 def lacks_binding(fleet: Fleet) -> Callable[[Workload], bool]:
-    """Return whether a template runs Pods and has no binding.
+    """Return whether a template that runs Pods, or that a policy has claimed, has no binding.
 
     Those that belong to another object, are being deleted, or are in a namespace that is never propagated do not count.
     """
@@ -147,7 +150,7 @@ def lacks_binding(fleet: Fleet) -> Callable[[Workload], bool]:
     unreadable = {(key.namespace, key.name) for key in fleet.unreadable}
     kinds = {(version.rpartition("/")[0], kind) for version, kind in running_kinds(fleet)}
     return lambda each: (
-        reference_of(each)[:2] in kinds
+        (reference_of(each)[:2] in kinds or any(each.labels.get(label) for label in ID_LABELS.values()))
         and reference_of(each) not in bound
         and (each.namespace, f"{each.name}-{each.kind}".lower()) not in unreadable
         and not (each.deleting or each.owner_references or is_skipped_namespace(each.namespace))
@@ -155,7 +158,7 @@ def lacks_binding(fleet: Fleet) -> Callable[[Workload], bool]:
 
 
 def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workload]:
-    """Return the templates that run Pods and have no binding, in the order of names."""
+    """Return the templates of ``lacks_binding``, in the order of names."""
     return sorted(
         filter(lacks_binding(fleet), templates), key=lambda each: (each.kind, each.namespace, each.name)
     )

@@ -22,6 +22,7 @@ from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.model import API_VERSION, SchedulerShown, SchedulerStatus
 from karmada_advisor.state.stored import mapping, mappings, text_of, texts
 from karmada_scheduler import json_body
+from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.manifest import (
     ManifestError,
     parse_time,
@@ -112,6 +113,10 @@ def fleet_of_capture(path: str) -> Fleet:
         at = parse_time(str(fields.get("at")))
     except ValueError as error:
         raise NoAnswerError(f"--replay: at: {error}") from error
+    whole = set(texts(fields.get("whole")))
+    refused = {
+        kind: f"--replay: not all {kind}s were captured (explain -A --capture)" for kind in KINDS - whole
+    }
     fleet = Fleet(
         f"a capture of {at.strftime('%Y-%m-%dT%H:%M:%SZ')}",
         at=at,
@@ -122,7 +127,7 @@ def fleet_of_capture(path: str) -> Fleet:
         leases=fields.get("leases"),
         no_leases=str(fields.get("noLeases") or ""),
         seen=[_seen(each) for each in mappings(fields.get("seen"))],
-        coverage=Coverage(set(texts(fields.get("whole"))), dict(mapping(fields.get("refused")))),
+        coverage=Coverage(whole, {**refused, **mapping(fields.get("refused"))}),
         events=mappings(fields.get("events")),
         template_replicas=fields.get("templateReplicas") or {},
     )

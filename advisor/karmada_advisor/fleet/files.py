@@ -173,6 +173,12 @@ def as_binding(manifest: Mapping[str, Any]) -> Binding:
     return binding
 
 
+def as_policy(manifest: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Check a policy, and return it as it is."""
+    check_types(of_kind(manifest, ID_LABELS))
+    return manifest
+
+
 def as_workload(manifest: Mapping[str, Any]) -> Workload:
     """Read the metadata of an object of any kind."""
     kind = read_required_text(manifest, "kind", "")

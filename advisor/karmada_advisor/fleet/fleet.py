@@ -103,6 +103,14 @@ class Fleet(Struct):
         """Why bindings other than the wanted one could not be listed."""
         return [text for kind, text in self.coverage.refused.items() if kind in KINDS]
 
+    @property
+    def unread_notes(self) -> tuple[str, ...]:
+        """That an answer is made without what cannot be read; empty if all can be."""
+        if not self.problems:
+            return ()
+        more = f" and {len(self.problems) - 1:,} more" if len(self.problems) > 1 else ""
+        return (f"not judged, as it cannot be read: {self.problems[0]}{more}",)
+
     def schedulers(self, process: Mapping[str, str] | None = None) -> Schedulers:
         """Return which schedulers exist.
 

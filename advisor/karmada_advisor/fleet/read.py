@@ -7,10 +7,11 @@ from typing import Final, TypeVar
 
 from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.errors import NoAnswerError
-from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload, of_kind, read
+from karmada_advisor.fleet.files import as_binding, as_cluster, as_policy, as_workload, read
 from karmada_advisor.fleet.fleet import Fleet, NamesPriorityClass, no_priority_class, parsed
 from karmada_advisor.fleet.named_binding import named_binding
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE, ControlPlane, FleetSource
+from karmada_advisor.state.quota import KIND, read_quota
 from karmada_advisor.state.stored import Manifest, binding_key, value_at
 from karmada_scheduler.api.binding import KINDS, Binding
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -21,7 +22,6 @@ from karmada_scheduler.dryrun.objects import ReadWorkloads
 
 T = TypeVar("T")
 
-_QUOTA: Final = "FederatedResourceQuota"
 _PRIORITY_CLASS: Final = ("scheduling.k8s.io/v1", "PriorityClass")
 SYSTEM_PRIORITY_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
@@ -72,12 +72,12 @@ def read_fleet(
                 may_lack=may_lack,
                 names_priority_class=names_priority_class,
             )
-        if fleet.unlisted and others_needed and not may_lack:
-            raise NoAnswerError("\n".join(fleet.unlisted))
         _add_workloads(source, fleet)
         if not fleet.clusters and fleet.problems and not may_lack:
             end = "No cluster could be read, so nothing is decided."
             raise NoAnswerError("\n".join([*fleet.problems, end]))
+    if fleet.unlisted and others_needed and all_bindings and not may_lack:
+        raise NoAnswerError("\n".join(fleet.unlisted))
     if name and not fleet.is_live:
         fleet.locate(named_binding(name, source.namespace, DEFAULT_NAMESPACE))
     return fleet
@@ -139,11 +139,9 @@ def _from_files(source: FleetSource) -> Fleet:
 
     fleet.add_bindings(objects(source.bindings, readable, *KINDS))
     if source.policies:
-        found = objects(source.policies, lambda manifest: of_kind(manifest, ID_LABELS), *ID_LABELS)
-        fleet.policies = [policy for policy, _ in found]
+        fleet.policies = [policy for _, policy in objects(source.policies, as_policy, *ID_LABELS)]
     if source.quotas:
-        found = objects(source.quotas, lambda manifest: of_kind(manifest, [_QUOTA]), _QUOTA)
-        fleet.quotas = [quota for quota, _ in found]
+        fleet.quotas = [quota for _, quota in objects(source.quotas, read_quota, KIND)]
     return fleet
 
 

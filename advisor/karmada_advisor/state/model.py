@@ -212,7 +212,7 @@ class ReplicaCounts(Struct, frozen=True):
         wanted: Of the workloads; of one that is duplicated, those of all its clusters.
         placed: Stored with clusters.
         running: Ready on their clusters, as these have reported; no more of a cluster than it has.
-        unknown: Placed on clusters of which no number is known.
+        unknown: Placed on clusters of which no number is known; on one that is not ready or gone, none is.
     """
 
     wanted: int = 0
@@ -272,8 +272,9 @@ class BindingState(Struct, frozen=True):
             return ReplicaCounts()
         rows = [row for row in self.rows if row.wanted and not row.required_by]
         wanted = placed if self.placed is Placed.ALL else max(self.wanted, placed)
-        running = sum(min(row.wanted or 0, row.ready) for row in rows if row.ready is not None)
-        known = sum(row.wanted or 0 for row in rows if row.ready is not None)
+        reports = [row for row in rows if row.ready is not None and row.reason not in _OLD_REPORTS]
+        running = sum(min(row.wanted or 0, row.ready or 0) for row in reports)
+        known = sum(row.wanted or 0 for row in reports)
         return ReplicaCounts(wanted, placed, running, max(0, placed - known))
 
     @property
@@ -295,6 +296,8 @@ class BindingState(Struct, frozen=True):
         return words if self.name is StateName.PLACED else f"{words}, {self.name.value}"
 
 
+_OLD_REPORTS: Final = frozenset({"ClusterMissing", "ClusterNotReady"})
+"""The reasons of rows whose numbers were reported before; what runs there now is not known."""
 _WITHOUT_CLUSTERS: Final = ("not placed", "not claimed", "no placement", "nothing to place")
 _OWN_WORDS: Final = frozenset(map(StateName, ("unknown", "being deleted", *_WITHOUT_CLUSTERS)))
 _PLACED_WORDS: Final = {Placed.NONE: "NOT PLACED", Placed.PART: "PLACED IN PART", Placed.ALL: "PLACED"}

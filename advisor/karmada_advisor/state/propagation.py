@@ -176,6 +176,8 @@ class _Reports:
             reason, problem = "OtherNumber", f"{name} {other}"
             if change := under_way(status, running):
                 reason, problem = "RollingOut", f"{name} {other}: {change}"
+        elif copy is not None and (old := self._old_generation(status)):
+            reason, problem = "RollingOut", f"{name} runs {old}"
         elif wanted and ready is not None and ready < wanted and "observedGeneration" in status:
             reason, problem = "NotStarted", f"applied, {ready} of {wanted} ready on {name}"
         elif copy is not None and applied is Applied.NOT_REPORTED and self._expects_reports:
@@ -202,11 +204,14 @@ class _Reports:
             return f"runs all: {assigned} every cluster runs the whole of it, as Karmada does not divide a {resource.kind}"
         if running == copy.replicas:
             return ""
-        generation = integer_at(status, "resourceTemplateGeneration")
-        is_old = generation is not None and generation < self._template
-        old = f", by generation {generation} of the template; others have {self._template}" if is_old else ""
-        replicas = "replica" if copy.replicas == 1 else "replicas"
-        return f"runs {running} instead of {copy.replicas} {replicas}{old}"
+        replicas, old = "replica" if copy.replicas == 1 else "replicas", self._old_generation(status)
+        return f"runs {running} instead of {copy.replicas} {replicas}{old and f', by {old}'}"
+
+    def _old_generation(self, status: Manifest) -> str:
+        """Return that a cluster has an older generation of the template than others; "" if not, or if that is not known."""
+        found = integer_at(status, "resourceTemplateGeneration")
+        is_old = found is not None and found < self._template
+        return f"generation {found} of the template; others have {self._template}" if is_old else ""
 
 
 def _failure(status: Manifest) -> str:

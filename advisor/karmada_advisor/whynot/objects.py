@@ -21,6 +21,7 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
 from karmada_scheduler.core.decision import are_same_targets
+from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.framework.edits import Edit, ObjectRef
@@ -181,8 +182,8 @@ class ObjectSet(Struct, dict=True):
         if edits and placement is not None and placement.cluster_affinity and placement.cluster_affinities:
             return None  # Karmada's webhook refuses a policy with both
         responsible = self.schedulers.of(binding.spec.responsible_scheduler)
-        if key is None and not responsible.decides:
-            text = str(responsible)
+        if key is None and not (responsible.decides and is_claimed(binding)):
+            text = "no policy claims the template" if responsible.decides else str(responsible)
             scheduled = Scheduled(ScheduleType.AVOID, binding.spec.clusters, None, text, NOBODY_DECIDES)
         else:
             # The causes are those of the decision without edits.

@@ -20,6 +20,7 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.whatif.survive.question import taint_policies_of
 from karmada_scheduler import command
+from karmada_scheduler.api.binding import KINDS
 from tests.commands import run
 from tests.fake_apiserver import FakeApiServer, binding, cluster, policy
 from tests.fake_apiserver import status as refused
@@ -348,7 +349,7 @@ def test_what_else_was_read_and_what_was_not_comes_back_from_a_capture(tmp_path:
         seen=[seen, SchedulerShown("b", source="forbidden")],
         quotas=[{"kind": "FederatedResourceQuota", "metadata": {"name": "q"}}],
         taint_policies=[{"kind": "ClusterTaintPolicy", "metadata": {"name": "t"}}],
-        coverage=Coverage({"Cluster"}, {"PropagationPolicy": "forbidden"}),
+        coverage=Coverage({"Cluster", *KINDS}, {"PropagationPolicy": "forbidden"}),
     )
     path = str(tmp_path / "capture.json")
     capture.write(path, known, Rules(), None, datetime.fromisoformat(f"{at}T00:00:00Z"))

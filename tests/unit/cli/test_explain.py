@@ -267,7 +267,17 @@ def test_no_colour_without_a_terminal(run: Run) -> None:
     assert "\x1b" not in run("checkout-deployment", "-n", "shop").out
 
 
-def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(run: Run, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("policies", "text"),
+    [
+        ({"apiVersion": "v1", "kind": "PropagationPolicyList", "items": []}, "there is no policy"),
+        (None, "it has no binding; why is not known, because the policies were not read"),
+    ],
+    ids=["none", "not read"],
+)
+def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(
+    run: Run, tmp_path: Path, policies: dict[str, Any] | None, text: str
+) -> None:
     workload = {
         "apiVersion": "apps/v1",
         "kind": "Deployment",
@@ -275,10 +285,13 @@ def test_a_workload_that_no_policy_matches_is_explained_without_a_binding(run: R
     }
     (tmp_path / "workloads.yaml").write_text(yaml.safe_dump(workload))
 
-    ran = run("deployment/api", "-n", "shop", "--workloads", str(tmp_path / "workloads.yaml"))
+    (tmp_path / "policies.yaml").write_text(yaml.safe_dump(policies))
+    flags = ["--policies", str(tmp_path / "policies.yaml")] if policies else []
+
+    ran = run("deployment/api", "-n", "shop", "--workloads", str(tmp_path / "workloads.yaml"), *flags)
 
     assert (ran.status, ran.err) == (1, "")
-    assert ran.out.splitlines()[1] == "NOT CLAIMED   there is no policy"
+    assert ran.out.splitlines()[1] == f"NOT CLAIMED   {text}"
 
 
 def test_only_with_a_scheduler_name_a_binding_is_that_of_another_scheduler(run: Run) -> None:

@@ -305,11 +305,11 @@ def test_without_the_permission_to_list_bindings_the_answer_does_not_count_them(
     captured = capsys.readouterr()
     assert captured.err == "resourcebindings is forbidden\n"
     assert "other bindings not checked" in captured.out
-    assert "Note: Bindings may not be listed, so it is not known how many others" in captured.out
+    assert "Note: Not all bindings were read, so it is not known how many others" in captured.out
 
     main(["why-not", "-n", "pay", "deployment/billing", "us-east-2", "-o", "json"])
     found = json.loads(capsys.readouterr().out)
-    assert [note.partition(" ")[0] for note in found["notes"]] == ["Bindings", "whether"]  # nor quotas
+    assert [note.partition(" ")[0] for note in found["notes"]] == ["Not", "whether"]  # nor quotas
     by_side = {edit["side"]: each["touches"] for each in found["remedies"] for edit in each["edits"]}
     assert by_side["cluster"] == {"bindings": 1, "checked": False}
     assert by_side["policy"] == {"bindings": 1, "checked": False}

@@ -116,6 +116,19 @@ def test_a_copy_of_an_older_template_is_named() -> None:
     ]  # fmt: skip
 
 
+def test_a_cluster_with_the_assigned_number_of_an_older_template_has_not_ended_its_roll_out() -> None:
+    behind, current = (
+        reported(name, replicas=5, updatedReplicas=5, readyReplicas=5, resourceTemplateGeneration=generation)
+        for name, generation in (("m1", 3), ("m2", 7))
+    )
+
+    found = rows(behind, current, m1=5, m2=5)
+
+    assert [(row.reason, row.problem) for row in found] == [
+        ("RollingOut", "m1 runs generation 3 of the template; others have 7"), ("", ""),
+    ]  # fmt: skip
+
+
 def state(
     made: BindingBuilder, *items: dict[str, Any], applied: str = "", kind: str = "Deployment"
 ) -> BindingState:

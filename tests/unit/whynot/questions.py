@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from karmada_scheduler.api.well_known import POLICY_ID_LABEL
 from tools.oracle.generator.rng import Random
 from tools.oracle.generator.scenarios import scenarios
 
@@ -42,7 +43,7 @@ def questions(seed: int, *, most_clusters: int = 60) -> Iterator[CheckedQuestion
         if len(document["clusters"]) > most_clusters or document["plugins"] in _USELESS_PLUGINS:
             continue
         rng = Random(f"why-not/{document['id']}")
-        listed = _different([*document["bindings"], *document.get("peers", ())])
+        listed = _different(map(_claimed, [*document["bindings"], *document.get("peers", ())]))
         for number in range(_PER_SCENARIO):
             chosen = rng.sample(listed, min(len(listed), 1 + rng.upto(4)))
             cluster = rng.pick(document["clusters"])["metadata"]["name"]
@@ -57,7 +58,14 @@ def questions(seed: int, *, most_clusters: int = 60) -> Iterator[CheckedQuestion
             )
 
 
-def _different(bindings: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _claimed(binding: dict[str, Any]) -> dict[str, Any]:
+    """Return a binding that a policy claims; without, no change makes a scheduler decide about it."""
+    metadata = binding["metadata"]
+    labels = {**(metadata.get("labels") or {}), POLICY_ID_LABEL: "policy"}
+    return {**binding, "metadata": {**metadata, "labels": labels}}
+
+
+def _different(bindings: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return bindings without those that have the name of an earlier one."""
     named: dict[tuple[str, str, str], dict[str, Any]] = {}
     for each in bindings:

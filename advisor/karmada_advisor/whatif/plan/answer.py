@@ -104,7 +104,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                 no_quotas=no_quotas,
                 is_live=fleet.is_live,
                 templates_known=known,
-                more_notes=(*notes, *no_classes, *interpreters),
+                more_notes=(*notes, *fleet.unread_notes, *no_classes, *interpreters),
                 source=fleet.source,
                 at=at(now()),
                 known=Known(
@@ -213,7 +213,9 @@ def _customized(
     """Return the changed kinds whose replicas a ResourceInterpreterCustomization reads, and what is not judged for it."""
     changed = changed_kinds(before, after)
     if not fleet.is_live or not changed:
-        return frozenset(), ()
+        own = sorted(kind for version, kind in changed if "." in version and ".k8s.io/" not in version)
+        text = f"whether a ResourceInterpreterCustomization counts replicas of {', '.join(own)} was not read"
+        return frozenset(), (text,) if own else ()
     from karmada_advisor.fleet import live
 
     found, problems = live.read_all(plane, live.INTERPRETER_CUSTOMIZATIONS)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.model import BindingEntry
@@ -47,6 +48,9 @@ def _when_lost(what_if: WhatIf) -> Iterator[str]:
         yield f"{text}; {names[0]} being not ready moves nothing by itself"
 
 
+_STARTING: Final = frozenset({Effect.MOVED, Effect.PLACED})
+
+
 def _may_be_refused(each: Comparison) -> bool:
     """Return whether a quota has refused a binding, or might refuse what it gets, with the change or without it."""
     if each.hold_before is not None and each.hold_before.by is PlanHeldBy.QUOTA:
@@ -55,8 +59,7 @@ def _may_be_refused(each: Comparison) -> bool:
     grows_anyway = old is not None and drift is not None and grows(old.spec, each.before, drift.targets)
     if grows_anyway and each.would_drift:
         return True
-    gets = each.effect in {Effect.MOVED, Effect.PLACED}
-    return gets and new is not None and grows(new.spec, new.spec.clusters, each.wanted)
+    return each.effect in _STARTING and new is not None and grows(new.spec, new.spec.clusters, each.wanted)
 
 
 def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capacity]) -> Iterator[str]:
@@ -65,7 +68,8 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
     growing = {key.namespace for key, each in what_if.comparisons.items() if _may_be_refused(each)} - {""}
     if inputs.no_quotas and growing:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
-    if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in growing]:
+    starting = {key.namespace for key, each in what_if.comparisons.items() if each.effect in _STARTING}
+    if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in starting]:
         yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
     unsure = not_sure(quotas)
     if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):

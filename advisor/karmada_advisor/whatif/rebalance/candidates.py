@@ -77,7 +77,9 @@ def reason_of(binding: Binding, inputs: Inputs, side: PlanSide) -> Reason | Left
     placement, spec, hold = binding.spec.placement, binding.spec, inputs.hold_of(binding)
     if hold is not None and (hold.effect is Effect.NOT_JUDGED or side.is_assigned(binding)):
         return _SKIPPED.get(hold.effect, Skipped.HELD)
-    if placement is None or not side.is_assigned(binding):
+    if placement is None:
+        return Skipped.FOLLOWERS
+    if not side.is_assigned(binding):
         return Skipped.NOT_SCHEDULED_HERE
     if not spec.clusters:
         return Reason.PLACED

@@ -57,6 +57,7 @@ class Skipped(Enum):
     STATIC_WEIGHTS = "static weights"
     WITHOUT_REPLICAS = "without replicas"
     NOT_SCHEDULED_HERE = "suspended, deleted or of another scheduler"
+    FOLLOWERS = "without a placement of their own"
     EXCLUDED = "excluded"
     UNDECIDED = "nobody decides"
     """Its scheduler does not exist, or is down."""

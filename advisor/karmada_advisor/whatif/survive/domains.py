@@ -52,11 +52,13 @@ class FailureDomains(Struct, frozen=True):
         domains: By kind, in the order that was asked for, then by name.
         without: By kind, the number of clusters that have no value for it; kinds without such clusters are left out.
         deleting: Clusters that are being deleted: their loss is under way, so they are in no domain.
+        spanning: Clusters in several zones, which are lost with none of them.
     """
 
     domains: tuple[FailureDomain, ...]
     without: Mapping[str, int]
     deleting: tuple[str, ...]
+    spanning: tuple[str, ...] = ()
 
 
 def joined_twice(manifests: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[str]]:
@@ -95,15 +97,19 @@ def failure_domains(
     present = [each for each in every if not each.deleting]
     found: list[FailureDomain] = []
     without: dict[str, int] = {}
+    spanning: list[str] = []
     for kind in dict.fromkeys(kinds or KINDS):
         values = {each.name: _values(each, kind) for each in present}
         domains = _together(_of_kind(kind, values, spanning_is_lost=spanning_is_lost), present, same)
         if not kinds and kind != CLUSTER and len(domains) < 2:
             continue
         found += domains
+        if not spanning_is_lost:
+            spanning += [name for name, each in values.items() if len(each) > 1]
         if missing := sum(not each for each in values.values()):
             without[kind] = missing
-    return FailureDomains(tuple(found), without, tuple(each.name for each in every if each.deleting))
+    deleting = tuple(each.name for each in every if each.deleting)
+    return FailureDomains(tuple(found), without, deleting, tuple(spanning))
 
 
 def _together(

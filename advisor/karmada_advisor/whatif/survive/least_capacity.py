@@ -133,8 +133,11 @@ class LeastCapacity:
             found = self.losses.side.passing(self.losses.asked[place].binding)
             for name in {name for rows in found or () for name in rows}:
                 counts[name] += 1
-        over = tally.overcommitted
-        names = sorted({*counts, *over} - lost, key=lambda name: (name not in over, -counts[name], name))
+        over, clusters = tally.overcommitted, self.losses.inputs.clusters
+        unreported = {each.name for each in clusters if each.resource_summary is None}
+        names = sorted(
+            {*counts, *over} - lost - unreported, key=lambda name: (name not in over, -counts[name], name)
+        )
         return names[:_CANDIDATES]
 
     def _least(self, number: int, name: str) -> dict[str, Minimum] | None:

@@ -90,9 +90,9 @@ def survival_reports(
         manifest = fleet.manifests[each.key]
         digests.append(binding_digest(manifest))
         present[each.key] = present_on(each, manifest, clusters, closed)
-        others_of[each.key] = others_on(manifest)
+        others_of[each.key] = [name for name in others_on(manifest) if name in clusters]
     known = (*notes_of_same(same), *notes_of_present(closed, present), *notes_of_others(others_of))
-    more_notes = (*more_notes, *known)
+    more_notes = (*more_notes, *fleet.unread_notes, *known)
     with fleet_rules(
         fleet, question.rules, expected=question.expected, again="survive", bindings=digests
     ) as found:

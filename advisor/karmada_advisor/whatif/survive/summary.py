@@ -25,7 +25,7 @@ def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[Do
     if not done:
         return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
     if not totals.bindings:
-        return "no binding is placed, so no loss takes anything down."
+        return "no binding that was asked about is placed, so no loss takes one down."
     parts = [_spofs(done), _worst(_smallest(done)), _itself(settings)]
     if totals.not_judged:
         parts.insert(2, f"{counted(totals.not_judged, 'binding is', 'bindings are')} not judged.")
@@ -105,11 +105,10 @@ def notes_of_domains(found: FailureDomains, unapplied: Sequence[BindingKey]) -> 
     """
     for kind, count in found.without.items():
         yield f"{counted(count, 'cluster')} without a value for {kind}, and so in no domain of that kind"
-    spanning = sorted({name for each in found.domains for name in each.partly})
-    if spanning:
+    if found.spanning:
         yield (
-            f"{counted(len(spanning), 'cluster')} in several zones, lost with none of them (--spanning lost): "
-            f"{_some(spanning)}"
+            f"{counted(len(found.spanning), 'cluster')} in several zones, lost with none of them (--spanning lost): "
+            f"{_some(found.spanning)}"
         )
     alone = Counter(each.kind for each in found.domains if each.kind != CLUSTER and len(each.clusters) == 1)
     for kind, count in alone.items():

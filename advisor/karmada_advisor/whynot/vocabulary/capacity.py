@@ -74,12 +74,16 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
         )  # fmt: skip
         return
 
+    instead = f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity."
+    if cluster.resource_summary is None:
+        instead = f"{cluster.name} has no status.resourceSummary, which counts as none free: find out why it is not reported."
+
     def build(amount: int) -> Edit:
         path, value, text = _with_capacity(manifest, cluster, per_replica, amount, context)
         return context.on(side, ref).set(
             "addCapacity", (*_SUMMARY, *path), value,
             f"{text}: {counted(amount, one + ' fits', units + ' fit')} ({base} now)", extra=0.5 if base > 0 else -0.8,
-            instead=f"Add nodes to {cluster.name}, or free what runs there; Karmada then updates its capacity.",
+            instead=instead,
         )  # fmt: skip
 
     yield from amounts_of(build, base=base, amounts=[each for each in amounts if each > base])
