@@ -94,6 +94,11 @@ SECURE_METRICS: Final[Values] = {**PAGE, "metrics": {"secure": True, "tls": {"se
 """With metrics for the holders of tokens of the host."""
 
 
+def profiles(first: Object, *others: Object) -> Values:
+    """Return the values of a configuration whose first profile is that of my-scheduler."""
+    return {"config": {"content": {"profiles": [{"schedulerName": "my-scheduler", **first}, *others]}}}
+
+
 class HelmError(RuntimeError):
     """Helm failed; the text is its output."""
 

@@ -23,6 +23,7 @@ from tests.deploy.chart import (
     objects,
     one,
     pod_of,
+    profiles,
     read,
     render,
 )
@@ -60,6 +61,7 @@ def test_helm_4_lints_without_a_finding(values: Values) -> None:
         ({"repicas": 2}, "additional properties 'repicas' not allowed"),
         ({"metrics": None}, "missing property 'metrics'"),
         ({"plugins": ["*", "-TaintTolerations"]}, r"plugins has -TaintTolerations.*add TaintTolerations to image\.plugins"),
+        (profiles({"plugins": {"filter": {"disabled": [{"name": "TaintTolerations"}]}}}), r"profiles\[0\]\.plugins\.filter\.disabled has TaintTolerations.*add TaintTolerations to image\.plugins"),
     ],
 )  # fmt: skip
 def test_helm_4_refuses_what_helm_3_does(values: Values, message: str) -> None:

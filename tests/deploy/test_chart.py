@@ -30,6 +30,7 @@ from tests.deploy.chart import (
     objects,
     one,
     pod_of,
+    profiles,
     render,
 )
 
@@ -456,6 +457,15 @@ def test_a_service_account_can_be_the_subject() -> None:
     assert one(found, "ClusterRoleBinding")["subjects"] == one(found, "RoleBinding")["subjects"] == [subject]
 
 
+OF_MINE = {
+    "plugins": {
+        "multiPoint": {"enabled": [{"name": "Mine", "weight": 2}], "disabled": [{"name": "FailBack"}]},
+        "score": {"disabled": [{"name": "Mine"}]},
+    },
+    "pluginConfig": [{"name": "Mine", "args": {"region": "eu"}}],
+}
+
+
 @pytest.mark.parametrize(
     ("values", "message"),
     [
@@ -474,6 +484,14 @@ def test_a_service_account_can_be_the_subject() -> None:
         ({"plugins": ["*", "-TaintTolerations"]}, r"plugins has -TaintTolerations.* TaintToleration, .*add TaintTolerations to image\.plugins"),
         ({"plugins": ["*", "Othr"], "pluginFiles": {"files": {"a.py": "class Other: ..."}}}, "plugins has Othr"),
         ({"config": {"content": {"profiles": [{"schedulerName": "my-scheduler"}, {}]}}}, "two profiles of config.content have schedulerName my-scheduler"),
+        (profiles({"plugins": {"filter": {"disabled": [{"name": "*"}, {"name": "TaintTolerations"}]}}}), r"config\.content\.profiles\[0\]\.plugins\.filter\.disabled has TaintTolerations.* TaintToleration, .*image\.plugins"),
+        (profiles({"plugins": {"multiPoint": {"enabled": [{"name": "PlacementGuard"}, {"name": "Othr"}]}}}, {"schedulerName": "b"}), r"profiles\[0\]\.plugins\.multiPoint\.enabled has Othr"),
+        (profiles({}, {"schedulerName": "b", "plugins": {"filter": {"enabled": [{"name": "*"}]}}}), r"profiles\[1\]\.plugins\.filter\.enabled has \*, and there is no such plugin"),
+        (profiles({"pluginConfig": [{"name": "PlacementGard", "args": {}}]}), r"profiles\[0\]\.pluginConfig has PlacementGard"),
+        (profiles({"plugins": {"filter": {"disabled": ["TaintToleration"]}}}), "/config/content/profiles/0/plugins/filter/disabled/0"),
+        (profiles({"plugins": {"filter": {"disabled": [{"weight": 1}]}}}), "/config/content/profiles/0/plugins/filter/disabled/0.*name"),
+        (profiles({"plugins": ["TaintToleration"]}), "/config/content/profiles/0/plugins"),
+        ({"config": {"content": {"profiles": {"schedulerName": "a"}}}}, "/config/content/profiles"),
         ({"config": {"content": {"a": 1}, "existingConfigMap": "b"}}, "config.existingConfigMap are both given"),
         ({"config": {"content": {"kind": "KubeSchedulerConfiguration"}}}, "config.content.kind is given"),
         ({"config": {"content": {"profiles": [{"schedulerName": "a"}, {"schedulerName": "b"}]}}}, "no profile of config.content has it: a, b"),
@@ -545,6 +563,11 @@ def test_invalid_values_are_refused_with_a_message_that_names_them(values: Value
             "plugins": ["*", "PlacementGuard"],
             "extraArgs": ["--resync_period=10m", "--explain-allowed-host=a"],
         },
+        profiles({"plugins": None, "pluginConfig": None}),
+        profiles({"plugins": {"filter": None, "score": {"enabled": None, "disabled": [{"name": "*"}]}}}),
+        {**profiles(OF_MINE), "image": {"plugins": ["Mine"]}},
+        {**profiles(OF_MINE), "pluginFiles": {"files": {"a.py": "class Mine: ..."}}},
+        {**profiles(OF_MINE), "pluginFiles": {"existingConfigMap": "plugins"}},
     ],
     ids=json.dumps,
 )

@@ -67,12 +67,23 @@ Each text names the problem and the values to set instead.
 {{- end -}}
 {{- end -}}
 {{- $profiles := list -}}
-{{- range (default dict .Values.config.content).profiles -}}
+{{- range $index, $each := (default dict .Values.config.content).profiles -}}
 {{- $profile := toString (default $values.schedulerName .schedulerName) -}}
 {{- if has $profile $profiles -}}
 {{- fail (printf "two profiles of config.content have schedulerName %s: give each its own; a profile without one has that of the chart." $profile) -}}
 {{- end -}}
 {{- $profiles = append $profiles $profile -}}
+{{- $lists := dict "pluginConfig" .pluginConfig -}}
+{{- range $point, $set := .plugins -}}
+{{- range $list, $entries := $set -}}{{- $_ := set $lists (printf "plugins.%s.%s" $point $list) $entries -}}{{- end -}}
+{{- end -}}
+{{- range $list, $entries := $lists -}}
+{{- range $entries -}}
+{{- if not (and (eq .name "*") (hasSuffix ".disabled" $list)) -}}
+{{- include "pyscheduler.requirePlugin" (list $ (printf "config.content.profiles[%d].%s" $index $list) .name .name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- end -}}
 {{- if and $profiles (ne .Values.schedulerName "default-scheduler") (not (has .Values.schedulerName $profiles)) -}}
 {{- fail (printf "schedulerName is %s, and no profile of config.content has it: %s. Set schedulerName to one of them, or add a profile with schedulerName: %s; its bindings would wait for ever." .Values.schedulerName (join ", " $profiles) .Values.schedulerName) -}}
@@ -124,10 +135,7 @@ Each text names the problem and the values to set instead.
 {{- end -}}
 {{- end -}}
 {{- range without .Values.plugins "*" -}}
-{{- $plugin := trimPrefix "-" . -}}
-{{- if not (or (has $plugin $known.plugins) (has $plugin $values.image.plugins) $values.pluginFiles.existingConfigMap (contains $plugin (toString (values $values.pluginFiles.files)))) -}}
-{{- fail (printf "plugins has %s, and there is no such plugin in-tree (%s) or in pluginFiles: correct it, or, for a plugin of a package in your image, add %s to image.plugins." . (join ", " $known.plugins) $plugin) -}}
-{{- end -}}
+{{- include "pyscheduler.requirePlugin" (list $ "plugins" . (trimPrefix "-" .)) -}}
 {{- end -}}
 {{- $owned := dict
   "kubeconfig" "kubeconfig.secretName" "scheduler-name" "schedulerName" "plugins" "plugins" "feature-gates" "featureGates" "decisions-of" "decisionsOf"
@@ -153,5 +161,15 @@ Each text names the problem and the values to set instead.
 {{- fail (printf "extraArgs has %s, which is no flag of the scheduler: correct it (karmada-pyscheduler --help lists all, --NAME=VALUE)." .) -}}
 {{- end -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Rejects the name of a plugin that nothing has: the root, the path of the list, its entry, and the name in that. */}}
+{{- define "pyscheduler.requirePlugin" -}}
+{{- $values := (index . 0).Values -}}
+{{- $known := ((index . 0).Files.Get "files/known.yaml" | fromYaml).plugins -}}
+{{- $name := index . 3 -}}
+{{- if not (or (has $name $known) (has $name $values.image.plugins) $values.pluginFiles.existingConfigMap (contains $name (toString (values $values.pluginFiles.files)))) -}}
+{{- fail (printf "%s has %s, and there is no such plugin in-tree (%s) or in pluginFiles: correct it, or, for a plugin of a package in your image, add %s to image.plugins." (index . 1) (index . 2) (join ", " $known) $name) -}}
 {{- end -}}
 {{- end -}}
