@@ -250,7 +250,8 @@ def refusal(response: Response, what: str, explanation: str = "") -> ApiError:
     except orjson.JSONDecodeError:
         status = None
     if not isinstance(status, dict):
-        status = {"message": response.body[:200].decode(errors="replace").strip()}
+        body = response.body[:200].decode(errors="replace").strip()
+        status = {"message": f"{what}: HTTP {response.status}: {body}"} if body else {}
     message, reason, details = status.get("message"), status.get("reason"), status.get("details")
     details = details if isinstance(details, dict) else {}
     name, causes = details.get("name"), details.get("causes")

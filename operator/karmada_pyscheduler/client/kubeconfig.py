@@ -151,7 +151,9 @@ class _Credentials:
                 if not token:
                     raise
         if token:
-            self._take_token(token, f"the token of {user.get('tokenFile') or 'the kubeconfig'}")
+            self._take_token(
+                token, f"the token of {user['tokenFile']}" if user.get("tokenFile") else "the token"
+            )
         elif authorization:
             self._authorization = authorization
             self._sent.append("the user name and password")
@@ -217,9 +219,9 @@ class _Credentials:
             shown = _USER_INFO.sub("", self.server)
             raise ConnectionConfigError(f"clusters: server: {shown!r} is not the URL of an HTTP server")
         proxy = self._proxy_url or proxy_of(self.server, os.environ)
+        shown = _USER_INFO.sub("", proxy or "")
+        field = "clusters: proxy-url" if self._proxy_url else f"{urlsplit(self.server).scheme.upper()}_PROXY"
         if proxy and not _is_http_url(proxy):
-            shown = _USER_INFO.sub("", proxy)
-            field = "clusters: proxy-url" if self._proxy_url else "HTTPS_PROXY"
             raise ConnectionConfigError(f"{field}: {shown!r} is not the URL of an HTTP proxy")
         valid_from = None
         if self._certificate is not None:
@@ -244,6 +246,9 @@ class _Credentials:
             tls=known.tls if known is not None and known.material == digest else material.context(),
             tls_name=self._tls_name,
             proxy_url=proxy,
+            proxy=f"the proxy {shown} ({field}{'' if self._proxy_url else '; NO_PROXY has exceptions'})"
+            if proxy
+            else "",
             material=digest,
             files=tuple(self._files.items()),
             loaded_at=now,

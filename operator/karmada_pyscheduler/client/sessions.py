@@ -25,6 +25,8 @@ def _os_errors() -> Iterator[None]:
     """Raise errors of aiohttp as OSErrors; many of them are."""
     try:
         yield
+    except aiohttp.ClientHttpProxyError as error:  # its own text has the password
+        raise OSError(f"it answers {error.status} {error.message}") from None
     except aiohttp.ClientError as error:
         if isinstance(error, OSError):
             raise

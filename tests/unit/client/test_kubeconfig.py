@@ -68,6 +68,9 @@ def test_the_proxy_of_the_kubeconfig_comes_before_that_of_the_environment(
     assert _load(str(config)).proxy_url == "http://own:3128"
     _config(config)
     assert _load(str(config)).proxy_url == "http://environment:3128"
+    monkeypatch.setenv("HTTP_PROXY", "ftp://plain:21")
+    with pytest.raises(ConnectionConfigError, match="HTTP_PROXY: 'ftp://plain:21' is not the URL of an HTTP"):
+        _load(str(config), master="http://karmada.example")
     monkeypatch.setenv("HTTPS_PROXY", "socks5://user:secret@environment:1")
     with pytest.raises(
         ConnectionConfigError, match="HTTPS_PROXY: 'socks5://environment:1' is not the URL of an HTTP proxy"
@@ -171,7 +174,7 @@ def test_a_certificate_that_is_not_valid_yet_is_reported_with_its_date(config: P
 @pytest.mark.parametrize(
     ("user", "credential"),
     [
-        ({"token": "opaque"}, "the token of the kubeconfig"),
+        ({"token": "opaque"}, "the token"),
         ({"username": "a", "password": "b"}, "the user name and password"),
         ({}, "requests without credentials"),
     ],
@@ -248,7 +251,7 @@ def test_an_invalid_kubeconfig_is_named(config: Path, text: str, problem: str) -
         ({}, {"certificate-authority-data": " "}, "certificate-authority-data: is empty"),
         ({}, {"certificate-authority": "a\0b"}, "cannot read "),
         ({"token": ["t"]}, {}, "users[0].user.token: expected a string, got a list"),
-        ({"token": "a\nb"}, {}, "the token of the kubeconfig: has characters that no HTTP header has"),
+        ({"token": "a\nb"}, {}, "the token: has characters that no HTTP header has"),
         ({"username": "u", "password": 5}, {}, "users[0].user.password: expected a string, got a number"),
         ({"auth-provider": {"name": "oidc"}}, {}, "users: u: auth-provider: oidc: missing configuration"),
         ({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "x", "env": [{}]}}, {},

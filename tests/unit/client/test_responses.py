@@ -152,6 +152,19 @@ async def test_a_refusal_of_any_shape_is_an_error_with_its_code(body: str) -> No
     assert str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [("404 page not found\n", ": HTTP 502: 404 page not found"), ("<p>no</p>", ": HTTP 502: <p>no</p>"), ("", ": HTTP 502")],
+)  # fmt: skip
+async def test_a_refusal_that_is_not_of_an_api_server_is_named_with_request_and_status(
+    body: str, text: str
+) -> None:
+    async with _answering(body, 502, content_type="text/html") as connection:
+        with pytest.raises(ApiError) as caught:
+            await connection.request("GET", PATH)
+    assert str(caught.value) == f"GET {PATH}{text}"
+
+
 @pytest.mark.parametrize("body", [{"a": {1, 2}}, {"a": b""}])
 async def test_a_body_that_cannot_be_sent_is_an_error(body: Any) -> None:
     async with _answering("{}") as connection:
