@@ -86,9 +86,10 @@ class FleetStatus(Struct, frozen=True):
 
     @property
     def is_good(self) -> bool:
-        """Whether all bindings were read, and each scheduler that one names is known to decide."""
+        """Whether all bindings were read, there is a scheduler, and each that a binding names is known to decide."""
         named = [use.scheduler.status for use in self.schedulers if use.bindings]
-        return self.has_all_bindings and all(each is SchedulerStatus.RUNNING for each in named)
+        is_whole = self.has_all_bindings and bool(self.schedulers)
+        return is_whole and all(each is SchedulerStatus.RUNNING for each in named)
 
 
 def uses_of(

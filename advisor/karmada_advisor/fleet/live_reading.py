@@ -33,11 +33,7 @@ LEASES_PATH: Final = "/apis/coordination.k8s.io/v1/namespaces/karmada-system/lea
 _LOOKED_AT: Final = 500
 """Objects of a list of which one page is enough."""
 _ITEMS_SECONDS: Final = 10.0
-_HINT: Final = "is this the Karmada API server? (--kubeconfig, --context)"
-_CRDS: Final = "its CRDs are missing: kubectl apply --server-side -R -f charts/karmada/_crds/bases of Karmada's repository"
-_NO_CLUSTERS: Final = (
-    "karmada-aggregated-apiserver, which serves them, is not installed: karmadactl init does that"
-)
+_RIGHTS: Final = " (`status` shows the missing rights; a page with --auth=token answers who may list bindings of a namespace)"
 
 Manifest = dict[str, Any]
 T = TypeVar("T")
@@ -79,7 +75,8 @@ def read(
             text = f"{connection.server} has not answered within {plane.timeout:g} s{what}"
             raise LiveError(text) from None
         except ApiError as error:
-            raise LiveError(f"{reading.subject}: {error}") from error
+            rights = _RIGHTS if error.code == FORBIDDEN else ""
+            raise LiveError(f"{reading.subject}: {error}{rights}") from error
         finally:
             await connection.close()
 
@@ -157,9 +154,7 @@ class LiveReading:
 
     def raise_if_not_served(self, resource: karmada.Resource, error: ApiError) -> None:
         if error.is_not_found:
-            hint = f"{_HINT} If it is, {_NO_CLUSTERS if resource is karmada.CLUSTERS else _CRDS}"
-            text = f"{self.connection.server} does not serve {resource.group}/{resource.version}: {hint}"
-            raise LiveError(text) from error
+            raise LiveError(str(karmada.not_served(self.connection.server, resource))) from error
 
     async def policies(self) -> None:
         """Read the policies. An explanation without them is still right, so an error is only a warning."""
@@ -306,8 +301,9 @@ class LiveReading:
                     else:
                         manifests.append(resource.typed(item))
         except ApiError as error:
-            self.found.coverage.refused[resource.kind] = str(error)
-            raise
+            shown = karmada.not_served(self.connection.server, resource) if error.is_not_found else error
+            self.found.coverage.refused[resource.kind] = str(shown)
+            raise shown from error
         if not namespace:
             self.found.coverage.whole.add(resource.kind)
         return manifests

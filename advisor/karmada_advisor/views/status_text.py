@@ -16,6 +16,7 @@ from karmada_scheduler.api.manifest import parse_time
 _HEADING: Final = ("SCHEDULER", "STATUS", "BINDINGS", "WANTED", "PLACED", "RUNNING", "NOT REPORTED", "STATES")
 _SETUP: Final = ("SCHEDULER", "VERSION", "PLUGINS AND GATES")
 _NOT_KNOWN: Final = "not known"
+_NOBODY: Final = "No scheduler is known: no Lease and no binding that was read names one"
 
 
 def status_text(found: FleetStatus, style: Style) -> str:
@@ -32,7 +33,7 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
     more = "" if found.has_all_bindings else "+"
     rows = [_row(use, more) for use in found.schedulers]
     yield [
-        Table(_HEADING, rows, align="<<>>>>><", optional=(7,)),
+        Table(_HEADING, rows, align="<<>>>>><", optional=(7,)) if rows else _NOBODY,
         *(["+: at least, because not all bindings were read"] if more and rows else []),
     ]
     if found.schedulers:

@@ -113,6 +113,18 @@ WATCHED: Final = (
 )
 
 
+def not_served(server: str, resource: Resource) -> ApiError:
+    """Return the error about a kind that a server does not serve, with what to do."""
+    what = f"{resource.plural}.{resource.group}/{resource.version}"
+    install = (
+        "karmada-aggregated-apiserver, which serves them, is not installed: karmadactl init does that"
+        if resource == CLUSTERS
+        else "its CRDs are missing: kubectl apply --server-side -R -f charts/karmada/_crds/bases of Karmada's repository"
+    )
+    text = f"{server} does not serve {what}: is this the Karmada API server? (kubeconfig, context) If it is, {install}"
+    return ApiError(text, code=404)
+
+
 def _path(key: BindingKey, subresource: str = "") -> str:
     resource = RESOURCE_BINDINGS if key.kind == RESOURCE_BINDING else CLUSTER_RESOURCE_BINDINGS
     return path_of(
@@ -146,10 +158,11 @@ class KarmadaClient:
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise ApiError(f"the response to GET {resource.path} is not a list: {error!r}") from error
 
-    async def is_served(self, resource: Resource) -> bool:
-        """Return whether the API server serves a kind; ApiError without a response."""
+    async def require_served(self, resource: Resource) -> None:
+        """Raise ApiError unless the API server serves a kind."""
         entries = await served_resources(self._connection, resource.api_version)
-        return any(entry.get("name") == resource.plural for entry in entries)
+        if not any(entry.get("name") == resource.plural for entry in entries):
+            raise not_served(self._connection.server, resource)
 
     async def get_service(self, namespace: str, name: str) -> dict[str, Any] | None:
         """Read a Service of the Karmada API server, None if there is none."""

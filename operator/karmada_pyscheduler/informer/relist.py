@@ -93,7 +93,8 @@ class Relister(Lister):
         group that appears without a CustomResourceDefinition.
         """
         for resource in self._resources.values():
-            await self._retry("Waiting for the API server", resource, partial(self._check_served, resource))
+            served = partial(self._client.require_served, resource)
+            await self._retry("Waiting for the API server", resource, served)
 
     async def initial_list(self) -> None:
         """List every kind, with retries; afterwards the caches are complete.
@@ -117,10 +118,6 @@ class Relister(Lister):
         if comparison.replaced:
             self.relist_soon()
         return comparison.version
-
-    async def _check_served(self, resource: Resource) -> None:
-        if not await self._client.is_served(resource):
-            raise ApiError(f"{resource.plural}.{resource.group}/{resource.version} is not served")
 
     def _note(self, what: str, resource: Resource, error: Exception | None, *, tries: int) -> None:  # noqa: ARG002
         text, now = str(error), self._clock()

@@ -35,7 +35,7 @@ from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.structs import replace
 from tests.commands import run
 from tests.document_schema import document_schema
-from tests.fake_apiserver import FakeApiServer, binding, cluster
+from tests.fake_apiserver import Answer, FakeApiServer, binding, cluster
 from tests.fake_apiserver import status as refused
 from tests.fake_apiserver.process import write_kubeconfig
 from tests.unit.cli.test_explain_all import put
@@ -116,6 +116,15 @@ def test_where_not_all_bindings_were_read_numbers_are_at_least_that_and_nothing_
     assert shown[3].split() == ["a", "running", *5 * ["0+"]]
     assert shown[4] == "+: at least, because not all bindings were read"
     assert (found.is_good, status(use).is_good) == (False, True)
+
+
+@pytest.mark.parametrize("not_read", [{}, {"ResourceBinding": "forbidden"}])
+def test_a_control_plane_of_which_no_scheduler_is_known_is_no_health(not_read: dict[str, str]) -> None:
+    found = status(not_read=not_read)
+
+    assert not found.is_good
+    shown = status_text(found, Style(width=140)).splitlines()
+    assert shown[2] == "No scheduler is known: no Lease and no binding that was read names one"
 
 
 def test_of_files_without_leases_it_is_not_known_who_decides(
@@ -291,8 +300,28 @@ def test_without_karmada_s_apis_the_answer_is_how_they_are_installed(
         server.fault(method="LIST", path=f"/{path}$", answer=refused(404, "NotFound"))
         ran = of_plane(server, tmp_path)
         assert (ran.status, ran.out) == (2, "")
-        assert "is this the Karmada API server? (--kubeconfig, --context) If it is, " in ran.err
+        assert "is this the Karmada API server? (kubeconfig, context) If it is, " in ran.err
         assert install in ran.err
+
+
+@pytest.mark.parametrize(
+    "absent", [("propagationpolicies", "clusterpropagationpolicies"), ("clusterpropagationpolicies",)]
+)
+def test_policies_that_are_not_served_are_named_with_how_they_are_installed(
+    absent: tuple[str, ...], server: FakeApiServer, tmp_path: Path
+) -> None:
+    """As of an API server without the CRD, which has no Status for it."""
+    for plural in absent:
+        server.fault(path=f"/{plural}$", answer=Answer(404, b"404 page not found\n", "text/plain"))
+    not_read = of_plane(server, tmp_path, "-o", "json").fields["notRead"]
+    named = [text.partition(": ")[0].split()[-1] for text in not_read.values()]
+
+    assert named == [f"{plural}.policy.karmada.io/v1alpha1" for plural in absent]
+    assert all("its CRDs are missing: kubectl apply" in text for text in not_read.values())
+
+    explained = run("explain", "-A", f"--kubeconfig={tmp_path / 'config'}")
+    for text in not_read.values():
+        assert f"{text}; what the policies say beyond the binding is not known" in explained.err
 
 
 def test_the_text_has_what_the_connection_tells() -> None:

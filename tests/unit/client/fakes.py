@@ -23,6 +23,8 @@ class FakeRequest:
 class FakeConnection:
     """Returns the same answer to each request, or raises it if it is an exception, and records requests."""
 
+    server = "https://karmada"
+
     def __init__(self, answer: Any = None, *, lines: Sequence[Any] = ()) -> None:
         self.answer = answer
         self.lines = lines

@@ -65,7 +65,8 @@ async def test_a_patch_is_checked_before_it_is_sent() -> None:
 
 
 async def test_a_resource_list_with_invalid_entries_is_read() -> None:
-    assert not await _client({"resources": [7, None, {"name": 5}]}).is_served(CLUSTERS)
-    assert await _client({"resources": [7, {"name": "clusters"}]}).is_served(CLUSTERS)
+    with pytest.raises(ApiError, match=r"does not serve clusters\.cluster\.karmada\.io/v1alpha1: "):
+        await _client({"resources": [7, None, {"name": 5}]}).require_served(CLUSTERS)
+    await _client({"resources": [7, {"name": "clusters"}]}).require_served(CLUSTERS)
     with pytest.raises(ApiError, match="expected an APIResourceList"):
-        await _client({"resources": {}}).is_served(CLUSTERS)
+        await _client({"resources": {}}).require_served(CLUSTERS)

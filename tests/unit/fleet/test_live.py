@@ -191,7 +191,9 @@ def test_the_workload_of_a_name(name: str, kind: str | None) -> None:
 def test_a_refused_list_of_clusters_names_the_permission(server: FakeApiServer, plane: ControlPlane) -> None:
     text = 'clusters.cluster.karmada.io is forbidden: User "eve" cannot list resource "clusters"'
     server.fault(method="LIST", path="/clusters$", answer=status(403, "Forbidden", text))
-    with pytest.raises(LiveError, match='User "eve" cannot list resource "clusters"'):
+    with pytest.raises(
+        LiveError, match=r'User "eve" cannot list resource "clusters" \(`status` shows the missing'
+    ):
         read_live(plane, WEB)
 
 
@@ -237,7 +239,8 @@ def test_a_role_that_may_read_no_bindings_gets_the_permission_and_not_that_there
 def test_an_api_server_without_karmada_is_named(server: FakeApiServer, plane: ControlPlane) -> None:
     server.fault(method="LIST", path="/clusters$", answer=html(404))
     with pytest.raises(
-        LiveError, match=r"does not serve cluster\.karmada\.io/v1alpha1: is this the Karmada API server"
+        LiveError,
+        match=r"does not serve clusters\.cluster\.karmada\.io/v1alpha1: is this the Karmada API server",
     ):
         read_live(plane)
 
@@ -246,7 +249,7 @@ def test_an_api_server_without_karmada_is_named_when_a_binding_is_wanted(
     server: FakeApiServer, plane: ControlPlane
 ) -> None:
     server.fault(path="resourcebindings", answer=html(404))
-    text = r"does not serve work\.karmada\.io/v1alpha2: is this the Karmada API server"
+    text = r"does not serve resourcebindings\.work\.karmada\.io/v1alpha2: is this the Karmada API server"
     with pytest.raises(LiveError, match=text):
         read_live(plane, NamedBinding("web", "default"))
     with pytest.raises(LiveError, match=text):

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from karmada_pyscheduler.cache.clusters import ClusterCache
-from karmada_pyscheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource
+from karmada_pyscheduler.client.karmada import CLUSTERS, RESOURCE_BINDINGS, Resource, not_served
 from karmada_pyscheduler.informer.cluster_lists import ClusterLists
 from karmada_pyscheduler.informer.cluster_reads import SOON_SECONDS, ClusterReads
 from karmada_pyscheduler.informer.list_requests import ListRequests
@@ -32,10 +32,11 @@ class FakeClient:
         self.read: list[str] = []
         self.on_read: Callable[[], None] = lambda: None
 
-    async def is_served(self, resource: Resource) -> bool:
+    async def require_served(self, resource: Resource) -> None:
         if self.failures:
             raise self.failures.pop(0)
-        return resource.plural in self.served
+        if resource.plural not in self.served:
+            raise not_served("https://karmada", resource)
 
     async def list(self, resource: Resource) -> AsyncIterator[tuple[list[dict[str, Any]], str]]:
         if self.failures:
@@ -241,7 +242,7 @@ async def test_a_kind_that_is_not_served_is_logged(caplog: pytest.LogCaptureFixt
         await asyncio.sleep(0)
     assert not waiting.done()
     assert [record.__dict__["error"] for record in caplog.records] == [
-        "clusters.cluster.karmada.io/v1alpha1 is not served"
+        str(not_served("https://karmada", CLUSTERS))
     ]
     harness.client.served.add("clusters")
     await waiting
