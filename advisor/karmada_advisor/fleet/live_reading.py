@@ -288,10 +288,10 @@ class LiveReading:
             ApiError: They cannot be read.
         """
         self.subject = resource.plural
-        path = path_of(resource.api_version, resource.plural, namespace=namespace)
         manifests: list[Manifest] = []
         try:
-            async for page, _ in karmada.list_pages(self.connection, path):
+            listed = karmada.KarmadaClient(self.connection).list(resource, namespace=namespace)
+            async for page, _ in listed:
                 for item in page:
                     if problem := json_body.unreadable(item):
                         name = item.get("metadata", {}).get("name", "")
@@ -301,9 +301,8 @@ class LiveReading:
                     else:
                         manifests.append(resource.typed(item))
         except ApiError as error:
-            shown = karmada.not_served(self.connection.server, resource) if error.is_not_found else error
-            self.found.coverage.refused[resource.kind] = str(shown)
-            raise shown from error
+            self.found.coverage.refused[resource.kind] = str(error)
+            raise
         if not namespace:
             self.found.coverage.whole.add(resource.kind)
         return manifests

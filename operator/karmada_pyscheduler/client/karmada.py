@@ -139,10 +139,18 @@ class KarmadaClient:
         """Use a connection, which its owner closes."""
         self._connection = connection
 
-    async def list(self, resource: Resource) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
-        """Yield all objects of a kind, a page at a time, with the list's resourceVersion."""
-        async for page in list_pages(self._connection, resource.path):
-            yield page
+    async def list(
+        self, resource: Resource, *, namespace: str = ""
+    ) -> AsyncGenerator[tuple[list[dict[str, Any]], str], None]:
+        """Yield all objects of a kind, of all namespaces or of one, a page at a time, with the list's resourceVersion."""
+        path = path_of(resource.api_version, resource.plural, namespace=namespace)
+        try:
+            async for page in list_pages(self._connection, path):
+                yield page
+        except ApiError as error:
+            if error.is_not_found:
+                raise not_served(self._connection.server, resource) from error
+            raise
 
     async def newest_version(self, resource: Resource) -> str:
         """Return the resourceVersion that a list of a kind has now."""

@@ -64,6 +64,13 @@ async def test_a_patch_is_checked_before_it_is_sent() -> None:
     assert [request.before_send for request in connection.requests] == [check, check]
 
 
+@pytest.mark.parametrize(("code", "text"), [(404, r"does not serve clusters\.cluster"), (403, "^no$")])
+async def test_a_list_that_does_not_exist_names_the_kind_that_is_not_served(code: int, text: str) -> None:
+    with pytest.raises(ApiError, match=text) as caught:
+        [page async for page in _client(ApiError("no", code=code)).list(CLUSTERS)]
+    assert caught.value.code == code
+
+
 async def test_a_resource_list_with_invalid_entries_is_read() -> None:
     with pytest.raises(ApiError, match=r"does not serve clusters\.cluster\.karmada\.io/v1alpha1: "):
         await _client({"resources": [7, None, {"name": 5}]}).require_served(CLUSTERS)
