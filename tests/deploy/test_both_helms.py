@@ -115,12 +115,40 @@ def test_two_schedulers_of_one_parent_have_names_of_their_own(major: int, tmp_pa
     assert sorted(selectors) == ["blue", "green"]
 
 
-@BOTH
-def test_the_pod_of_helm_test_has_no_rights_and_the_security_context_of_the_others(major: int) -> None:
-    text = helm("template", "my-scheduler", str(CHART), "--namespace=karmada-system", major=major)
-    found = [
+def _tests(values: Values, major: int) -> list[Object]:
+    """Return the objects of `helm test`."""
+    options = ("--namespace=karmada-system", "--values=-")
+    text = helm("template", "my-scheduler", str(CHART), *options, stdin=json.dumps(dict(values)), major=major)
+    return [
         each for each in read(text) if each["metadata"].get("annotations", {}).get("helm.sh/hook") == "test"
     ]
+
+
+@BOTH
+@pytest.mark.parametrize("replicas", [0, 2])
+@pytest.mark.parametrize("page", [{}, TEAM_PAGE], ids=["no page", "page"])
+def test_helm_test_asks_the_scheduler_and_the_page_if_they_have_pods(
+    major: int, replicas: int, page: Values
+) -> None:
+    found = _tests({**page, "replicas": replicas, "podDisruptionBudget": {}}, major)
+    rendered = objects(page)
+    wanted = {
+        f"my-scheduler{end}-test": one(rendered, "Deployment", f"my-scheduler{end}")["spec"]["selector"]
+        for end, is_there in (("", replicas), ("-web", page))
+        if is_there
+    }
+
+    services = [each for each in found if each["kind"] == "Service"]
+    assert {
+        each["metadata"]["name"]: {"matchLabels": each["spec"]["selector"]} for each in services
+    } == wanted
+    pods = [each["spec"]["containers"][0]["args"] for each in found if each["kind"] == "Pod"]
+    assert pods == ([["10351", *(f"{name}.karmada-system.svc" for name in wanted)]] if wanted else [])
+
+
+@BOTH
+def test_the_pod_of_helm_test_has_no_rights_and_the_security_context_of_the_others(major: int) -> None:
+    found = _tests({}, major)
     pod, scheduler = one(found, "Pod"), one(objects(), "Deployment")["spec"]["template"]
     assert pod["spec"]["automountServiceAccountToken"] is False
     assert not {"volumes", "serviceAccountName"} & pod["spec"].keys()
@@ -128,7 +156,7 @@ def test_the_pod_of_helm_test_has_no_rights_and_the_security_context_of_the_othe
     [own], [other] = pod["spec"]["containers"], scheduler["spec"]["containers"]
     assert (own["image"], own["securityContext"]) == (other["image"], other["securityContext"])
     service = one(found, "Service")
-    assert own["args"] == ["my-scheduler-test.karmada-system.svc", str(service["spec"]["ports"][0]["port"])]
+    assert own["args"] == [str(service["spec"]["ports"][0]["port"]), "my-scheduler-test.karmada-system.svc"]
     selected = service["spec"]["selector"].items()
     assert selected <= scheduler["metadata"]["labels"].items()
     assert not selected <= pod["metadata"]["labels"].items()

@@ -389,6 +389,41 @@ def test_only_named_peers_reach_a_page_for_tokens_and_none_reach_one_without() -
     ]
 
 
+@pytest.mark.parametrize("values", [PAGE, TEAM_PAGE], ids=["without records", "with records"])
+def test_the_page_reaches_names_the_karmada_api_server_records_and_what_is_added_and_nothing_else(
+    values: Values,
+) -> None:
+    found = objects(values)
+    policy, own = one(found, "NetworkPolicy", "-web")["spec"], _page(found)
+    scheduler = one(found, "Deployment", "my-scheduler")["spec"]
+    records = {
+        "ports": [{"port": 10400, "protocol": "TCP"}],
+        "to": [{"podSelector": scheduler["selector"]}],
+    }
+    has_records = any(each.startswith("--records=") for each in own["args"])
+
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    assert policy["podSelector"] == one(found, "Deployment", "-web")["spec"]["selector"]
+    assert policy["egress"] == [
+        {"ports": [{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]},
+        {"ports": [{"port": 5443, "protocol": "TCP"}]},
+        *([records] if has_records else []),
+        *EVERYTHING["networkPolicy"]["extraEgress"],
+    ]
+    assert has_records is (values is TEAM_PAGE)
+    assert (
+        not has_records
+        or {"name": "records", "containerPort": 10400, "protocol": "TCP"}
+        in (scheduler["template"]["spec"]["containers"][0]["ports"])
+    )
+
+
+def test_one_value_turns_the_policies_of_scheduler_and_page_on() -> None:
+    for enabled in (True, False):
+        found = objects({**TEAM_PAGE, "networkPolicy": {"enabled": enabled}})
+        assert len(named(found, "NetworkPolicy")) == 2 * enabled
+
+
 def test_the_identity_of_the_page_may_create_reviews_and_list_role_bindings_only_if_it_needs_them() -> None:
     def may(values: Values) -> set[str]:
         return {

@@ -20,6 +20,7 @@ from tests.deploy.chart import (
     one,
     render,
 )
+from tests.deploy.programs import HELM_VERSIONS
 from tools.controlplane import ControlPlane
 from tools.controlplane.api import ApiError
 from tools.controlplane.members import Member
@@ -107,6 +108,48 @@ def test_the_notes_name_the_next_steps(side: str, name: str, plane: ControlPlane
     }
     assert wanted[side, name] in notes
     assert ("system:masters" in notes) == (side == "host")
+
+
+@pytest.mark.parametrize("major", HELM_VERSIONS)
+@pytest.mark.parametrize(
+    ("values", "there", "not_there"),
+    [
+        ("replicas=0,web.enabled=true", "this is the page alone", "rollout status"),
+        ("web.enabled=true", "port-forward deployment/mine-web 10354", "the page alone"),
+        ("replicas=1,leaderElection.enabled=false", "get events -A --field-selector source=my-", "get lease"),
+        (
+            "schedulerName=default-scheduler,leaderElection.leaseName=other",
+            "get lease other",
+            "both have the",
+        ),
+        (
+            "side=karmada,rbac.subjects[0].kind=Group,rbac.subjects[0].name=a",
+            "--as anybody --as-group a",
+            "page",
+        ),
+        (
+            (
+                "side=karmada,web.enabled=true,rbac.subjects[0].kind=ServiceAccount,rbac.subjects[0].name=a,"
+                "rbac.subjects[0].namespace=b"
+            ),
+            "--as system:serviceaccount:b:a",
+            "helm test",
+        ),
+    ],
+)
+def test_the_notes_fit_the_values(
+    values: str, there: str, not_there: str, major: int, plane: ControlPlane, host: Member
+) -> None:
+    settings = [
+        f"--set={values},web.kubeconfig.secretName=web",
+        "--dry-run=server",
+        "--namespace=karmada-system",
+    ]
+    kubeconfig = plane.kubeconfig if "side=karmada" in values else host.kubeconfig
+    answer = helm("install", "mine", str(CHART), *settings, kubeconfig=kubeconfig, major=major)
+    notes = answer.partition("NOTES:\n")[2]
+    assert there in notes
+    assert not_there not in notes
 
 
 @pytest.mark.parametrize("side", ["host", "karmada"])
