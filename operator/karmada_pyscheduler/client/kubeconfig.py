@@ -144,16 +144,14 @@ class _Credentials:
         self._certificate = self._data_or_file(user, "client-certificate")
         self._key = self._data_or_file(user, "client-key")
         token = authorization[7:] if authorization and authorization.startswith("Bearer ") else ""
-        if user.get("tokenFile"):
+        if path := user.get("tokenFile"):
             try:
-                token = self._text(user["tokenFile"])
+                token = self._text(path)
             except (OSError, ConnectionConfigError):
                 if not token:
                     raise
         if token:
-            self._take_token(
-                token, f"the token of {user['tokenFile']}" if user.get("tokenFile") else "the token"
-            )
+            self._take_token(token, f"the token of {path}" if path else "the token")
         elif authorization:
             self._authorization = authorization
             self._sent.append("the user name and password")
@@ -246,9 +244,7 @@ class _Credentials:
             tls=known.tls if known is not None and known.material == digest else material.context(),
             tls_name=self._tls_name,
             proxy_url=proxy,
-            proxy=f"the proxy {shown} ({field}{'' if self._proxy_url else '; NO_PROXY has exceptions'})"
-            if proxy
-            else "",
+            proxy=f"the proxy {shown} ({field}{'' if self._proxy_url else '; NO_PROXY has exceptions'})",
             material=digest,
             files=tuple(self._files.items()),
             loaded_at=now,
