@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from karmada_scheduler import command
 from karmada_scheduler.testing import binding, cluster
+from tests.commands import run
 from tests.fake_apiserver import FakeApiServer, Gate, html, status
 from tests.fake_apiserver.process import write_kubeconfig
 from tests.unit.explain.fleet import billing, fleet, manifests, placed_checkout
@@ -199,3 +201,17 @@ def test_the_name_of_a_workload_is_enough(plane: Plane) -> None:
     status_, _, err = plane("explain", "checkout")
     assert status_ == 2
     assert "checkout has several bindings: checkout-deployment, checkout-statefulset. Name one of them" in err
+
+
+def test_what_is_read_from_a_control_plane_is_decided_now_and_a_capture_of_it_is_replayed(
+    plane: Plane, tmp_path: Path
+) -> None:
+    file = str(tmp_path / "capture.json")
+    of_one, of_all = (
+        plane("explain", "-n", "shop", *more, "-o", "json")[1]
+        for more in (["checkout", "--capture", file], [])
+    )
+    replayed = run("explain", "-n", "shop", "checkout", "--replay", file, "-o", "json")
+
+    tenses = [json.loads(text)["provenance"]["tense"] for text in (of_one, of_all, replayed.out)]
+    assert tenses == ["recomputed", "recomputed", "replayed"]
