@@ -114,7 +114,7 @@ def test_the_notes_name_the_next_steps(side: str, name: str, plane: ControlPlane
 @pytest.mark.parametrize(
     ("values", "there", "not_there"),
     [
-        ("replicas=0,web.enabled=true", "this is the page alone", "rollout status"),
+        ("replicas=0,web.enabled=true", "this is the page alone. Wait", "get lease"),
         ("web.enabled=true", "port-forward deployment/mine-web 10354", "the page alone"),
         ("replicas=1,leaderElection.enabled=false", "get events -A --field-selector source=my-", "get lease"),
         (
