@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -166,3 +167,23 @@ def test_a_side_cannot_be_installed_into_the_other_api_server(
             "--namespace=karmada-system",
             kubeconfig=other,
         )
+
+
+@pytest.mark.parametrize(
+    "subject", ["kind=User", "kind=Group", "kind=ServiceAccount,rbac.subjects[0].namespace=karmada-system"]
+)
+def test_the_check_of_the_notes_says_yes_about_each_kind_of_subject_once_it_may(
+    subject: str, plane: ControlPlane
+) -> None:
+    options = ("--namespace=karmada-system",)
+    settings = (
+        f"--set=side=karmada,schedulerName=noted,rbac.subjects[0].name=reader,rbac.subjects[0].{subject}"
+    )
+    notes = helm("install", "noted", str(CHART), settings, *options, kubeconfig=plane.kubeconfig)
+    [command] = re.findall(r"kubectl (auth can-i .*)", notes)
+    try:
+        assert plane.kubectl(*command.split()).strip() == "yes"
+    finally:
+        helm("uninstall", "noted", *options, kubeconfig=plane.kubeconfig)
+    with pytest.raises(RuntimeError, match="status 1"):
+        plane.kubectl(*command.split())
