@@ -75,8 +75,9 @@ def read(
             text = f"{connection.server} has not answered within {plane.timeout:g} s{what}"
             raise LiveError(text) from None
         except ApiError as error:
-            rights = _RIGHTS if error.code == FORBIDDEN else ""
-            raise LiveError(f"{reading.subject}: {error}{rights}") from error
+            raise LiveError(
+                f"{reading.subject}: {error}{_RIGHTS if error.code == FORBIDDEN else ''}"
+            ) from error
         finally:
             await connection.close()
 
@@ -146,7 +147,6 @@ class LiveReading:
         try:
             manifests = await self.all_of(karmada.CLUSTERS)
         except ApiError as error:
-            self.raise_if_not_served(karmada.CLUSTERS, error)
             if may_lack and _leaves_others(error):
                 return
             raise
@@ -203,7 +203,6 @@ class LiveReading:
             try:
                 listed = await self.all_of(resource)
             except ApiError as error:
-                self.raise_if_not_served(resource, error)
                 if (may_lack and _leaves_others(error)) or (known and error.code == FORBIDDEN):
                     continue
                 raise
@@ -290,8 +289,7 @@ class LiveReading:
         self.subject = resource.plural
         manifests: list[Manifest] = []
         try:
-            listed = karmada.KarmadaClient(self.connection).list(resource, namespace=namespace)
-            async for page, _ in listed:
+            async for page, _ in karmada.KarmadaClient(self.connection).list(resource, namespace=namespace):
                 for item in page:
                     if problem := json_body.unreadable(item):
                         name = item.get("metadata", {}).get("name", "")

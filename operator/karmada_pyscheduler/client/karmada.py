@@ -115,14 +115,14 @@ WATCHED: Final = (
 
 def not_served(server: str, resource: Resource) -> ApiError:
     """Return the error about a kind that a server does not serve, with what to do."""
-    what = f"{resource.plural}.{resource.group}/{resource.version}"
-    install = (
-        "karmada-aggregated-apiserver, which serves them, is not installed: karmadactl init does that"
-        if resource == CLUSTERS
-        else "its CRDs are missing: kubectl apply --server-side -R -f charts/karmada/_crds/bases of Karmada's repository"
-    )
-    text = f"{server} does not serve {what}: is this the Karmada API server? (kubeconfig, context) If it is, {install}"
-    return ApiError(text, code=404)
+    what = f"{server} does not serve {resource.plural}.{resource.group}/{resource.version}"
+    install = "its CRDs are missing: kubectl apply --server-side -R -f charts/karmada/_crds/bases of Karmada's repository"
+    if resource == CLUSTERS:
+        install = (
+            "karmada-aggregated-apiserver, which serves them, is not installed: karmadactl init does that"
+        )
+    hint = f"is this the Karmada API server? (kubeconfig, context) If it is, {install}"
+    return ApiError(f"{what}: {hint}", code=404)
 
 
 def _path(key: BindingKey, subresource: str = "") -> str:
