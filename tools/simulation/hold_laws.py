@@ -1,7 +1,8 @@
 """The laws of StrictPriority, judged from the history of writes and from nothing else.
 
 - ``no inversion``: nobody gets capacity of a cluster while a binding of better rank waits for it that holds capacity. Who needs one
-  cluster may hold any, but no lower one gets anything of all of them.
+  cluster may hold any, but no lower one gets anything of all of them. What those of a still better rank leave is the capacity
+  of who waits, and what is reported for less than a report interval may be counted twice.
 - ``bounded hold``: no hold is older than ``holdSeconds``, and low priorities together keep no more than ``maxHeldPercent``
   and the need of their first from those after them.
 - ``progress``: when faults have ended, the first in rank order is placed soon after it fits, and a pause between attempts; at rest nobody waits that fits
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
@@ -33,6 +34,8 @@ SOON_SECONDS: Final = REPORT_SECONDS + 5.0
 """Besides a pause of ``retrySeconds``."""
 _UNSEEN_SECONDS: Final = 8.0
 """How long a change may be unknown without late watches."""
+_TWICE_SECONDS: Final = REPORT_SECONDS + _UNSEEN_SECONDS
+"""How long a scheduler may deduct what its cluster reports, too: until its binding has reported it, and a report later."""
 _EARLIER_SECONDS: Final = 10.0
 """So long before it is written, a hold may have begun."""
 _SAME_TIME_SECONDS: Final = 1.0
@@ -102,11 +105,16 @@ class HoldLaws:
         self._left: dict[str, float] = {}
         """When a binding, by namespace and name, last ceased to wait."""
         self._fits_since: tuple[Id, float] | None = None
+        self._unreported: dict[str, float] = {}
+        """When a cluster last reported other amounts than bindings have on it."""
+        self._told: dict[Id, float] = {}
+        """When the text of a hold that can end was last written again."""
         self._suspected: list[tuple[float, Id, str]] = []
         """Inversions, unless the binding that waits was placed at the same time, and its write was the later one."""
 
-    def on_cluster(self, name: str, after: Object | None) -> None:
+    def on_cluster(self, at: float, name: str, after: Object | None) -> None:
         """Note a change of a cluster."""
+        self._note_reports(at, [name])
         before = self._clusters.pop(name, None)
         if after is not None and not after["metadata"].get("deletionTimestamp"):
             self._clusters[name] = after
@@ -116,6 +124,8 @@ class HoldLaws:
 
     def on_write(self, write: Written) -> None:
         """Judge a write of a binding."""
+        for found in (write.before, write.after):
+            self._note_reports(write.at, targets_of(found) if found is not None else ())
         if write.sent is not None and write.before is not None and write.after is not None:
             self._check_honest(write, write.after)
             self._check_inversion(write, write.before, write.after, write.sent)
@@ -129,7 +139,29 @@ class HoldLaws:
         ):
             self._left["/".join(write.id[1:])] = write.at
         self._note_wait(write)
+        self._note_text(write)
         self._judge_suspected(write.at)
+
+    def _note_text(self, write: Written) -> None:
+        before, after = (condition_of(each).get("message", "") for each in (write.before, write.after))
+        if (
+            self._hold_seconds
+            and write.sent is not None
+            and before != after
+            and _WAITS in before
+            and _WAITS in after
+        ):
+            self._told[write.id] = write.at
+
+    def told_since(self, at: float) -> int:
+        """Return how many bindings have got a new text, because holds end and begin again also while nothing happens."""
+        return sum(each >= at for each in self._told.values())
+
+    def _note_reports(self, at: float, names: Iterable[str]) -> None:
+        """Note what has not been reported until a change."""
+        for name in names:
+            if name in self._clusters and self.free_on(name) != self._unallocated(name):
+                self._unreported[name] = at
 
     def _judge_suspected(self, at: float) -> None:
         while self._suspected and self._suspected[0][0] < at - _SAME_TIME_SECONDS:
@@ -203,9 +235,7 @@ class HoldLaws:
             ):
                 continue
             lost = {
-                name
-                for name in self._feasible(found)
-                if self._is_lost(name, gained.get(name, 0), cpu_of(found))
+                name for name in self._feasible(found) if self._is_lost(name, gained.get(name, 0), one, sent)
             }
             if needs_one_cluster(found):
                 large = {
@@ -222,12 +252,43 @@ class HoldLaws:
                 self._suspected.append((write.at, one, text))
                 wait.touched.clear()
 
-    def _is_lost(self, name: str, gained: int, cpu: int) -> bool:
-        """Return whether a cluster certainly has fewer places for replicas of another binding than a scheduler knew of."""
-        free = self.free_on(name)
-        if free == self._unallocated(name):  # all is reported
-            return (free - gained) // cpu < free // cpu and free >= cpu
-        return min(gained, free) >= cpu
+    def _is_lost(self, name: str, gained: int, one: Id, at: float) -> bool:
+        """Return whether a cluster certainly has fewer places for a binding that waits than a scheduler knew of.
+
+        That is so if it is, whatever those of better rank hold, and whatever was counted twice.
+        """
+        found, free = self._bindings[one], self.free_on(name)
+        cpu, missing = cpu_of(found), self._missing(found)
+        if not gained or free < cpu:
+            return False
+        is_reported = free == self._unallocated(name)
+        is_known = is_reported and at >= self._unreported.get(name, -math.inf) + _TWICE_SECONDS
+        step = math.gcd(free, gained, *map(cpu_of, self._bindings.values()))
+        left = {free} if is_known else set(range(0, free + 1, step))
+        for other, better in sorted(self._bindings.items(), key=lambda each: rank_of(*each)):
+            if other == one:
+                break
+            if self._missing(better) and name in self._feasible(better):
+                takes, most, must = (
+                    cpu_of(better),
+                    self._missing(better),
+                    self._holds_on_each(other, better, at),
+                )
+                left = {
+                    each - count * takes
+                    for each in left
+                    for count in (
+                        range(min(most, each // takes), -1, -1) if not must else [min(most, each // takes)]
+                    )
+                }
+        return not any(
+            each >= gained and min(missing, (each - gained) // cpu) >= min(missing, each // cpu)
+            for each in left
+        )
+
+    def _holds_on_each(self, one: Id, found: Object, at: float) -> bool:
+        """Return whether a binding certainly holds capacity on each cluster."""
+        return not needs_one_cluster(found) and self._holds(one, found, at)
 
     def _size(self, name: str) -> int:
         return parse(self._clusters[name]["status"]["resourceSummary"]["allocatable"]["cpu"]).milli_value

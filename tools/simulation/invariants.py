@@ -19,7 +19,8 @@ During a run, with facts of the API server alone:
 At rest, some minutes after the last fault:
 
 - ``converged``: each binding has what the decision core gives for what is stored.
-- ``quiet``: nobody writes, and hardly anybody reads.
+- ``quiet``: nobody writes, and hardly anybody reads. Where holds of StrictPriority end, the attempt of a binding that waits may
+  change its text.
 - ``alive``: one process leads and is ready.
 - ``cached``: the caches of every process, standbys included, have what is stored.
 - ``recorded``: the record of each binding that the leader has placed has the result that it wrote.
@@ -110,6 +111,7 @@ class Judge:
         self._forced_at = -math.inf
         self._requests_before: Counter[str] = Counter()
         self._writes_before = 0
+        self._rest_began = math.inf
         self._second = 0
         self._in_second: Counter[tuple[str, str, str]] = Counter()
         self._missed: dict[str, Missed] = {}
@@ -214,7 +216,7 @@ class Judge:
             if guard is not None:
                 guard.on_cluster(at, write.key[1], after)
             if capacity is not None:
-                capacity.on_cluster(write.key[1], after)
+                capacity.on_cluster(at, write.key[1], after)
         elif write.kind in BINDING_KINDS:
             identity, moment = ("", None) if sent is None else (sent.identity, sent.at)
             written = Written(at, (write.kind, *write.key), before, after, moment, identity)
@@ -332,6 +334,7 @@ class Judge:
         """Note the state from which on everything must be at rest."""
         self._requests_before = Counter(self._run.requests)
         self._writes_before = self.scheduler_writes
+        self._rest_began = self._run.simulation.now
 
     def rest_ends(self) -> None:
         """Judge the state at the end."""
@@ -365,7 +368,7 @@ class Judge:
             if not all(problems):
                 continue
             if self._run.setup.strict_priority is not None and missing_of(
-                manifest, {each.name for each in found}
+                manifest, {each.name for each in found if not each.deleting}
             ):
                 self.accepted["a binding waits for capacity"] += 1  # see the law ``progress``
             elif self._waits_for_capacity(binding):
@@ -399,8 +402,11 @@ class Judge:
         return condition.get("reason") == UNSCHEDULABLE_REASON and state.state == UNSCHEDULABLE_SET
 
     def _check_quiet(self) -> None:
-        if self.scheduler_writes > self._writes_before and self._run.started is None:  # there are trials
-            self.add("quiet", f"{self.scheduler_writes - self._writes_before} writes at rest")
+        writes = self.scheduler_writes - self._writes_before
+        if self._hold_laws is not None:
+            writes -= self._hold_laws.told_since(self._rest_began)
+        if writes and self._run.started is None:  # there are trials
+            self.add("quiet", f"{writes} writes at rest")
         requests = self._run.requests - self._requests_before
         counted = {
             kind: number for kind, number in requests.items() if "leases" not in kind and "WATCH" not in kind

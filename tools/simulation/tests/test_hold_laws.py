@@ -33,10 +33,10 @@ class HoldPast:
             self.write(f"on-{name}", 0.0, targets={name: 9})
         self.broken.clear()
 
-    def report(self, name: str, used: int) -> None:
+    def report(self, name: str, used: int, at: float = 0.0) -> None:
         found = cluster(name, cpu="10")
         found["status"]["resourceSummary"]["allocated"]["cpu"] = str(used)
-        self.laws.on_cluster(name, found)
+        self.laws.on_cluster(at, name, found)
 
     def create(
         self, name: str, replicas: int, at: float, *, priority: int = 0, cpu: int = 1, single: bool = False
@@ -141,6 +141,44 @@ def test_what_is_too_small_for_a_replica_is_open() -> None:
     assert not past.broken
 
 
+def lacking(reported: float, better: str = "") -> HoldPast:
+    """Return a history in which ``mid`` lacks most of 15 CPUs, and ``low`` gets one of the 9 that m1 has not given."""
+    past = HoldPast()
+    past.delete("on-m1", 1.0)
+    past.report("m1", 0, 1.0)
+    past.create("mid", 5, 9.0, priority=1, cpu=3)
+    past.wait("mid", 10.0)
+    past.create("job", 1, 20.0, priority=10)
+    past.write("job", 20.5, targets={"m1": 1})
+    past.report("m1", 1, reported)
+    past.create("low", 1, 45.0)
+    if better:
+        past.create("better", 4, 45.0, priority=10, cpu=4)
+    if better == "waits":
+        past.wait("better", 45.0)
+    past.write("low", 46.0, targets={"m1": 1})
+    return past
+
+
+def test_part_of_a_place_for_who_waits_is_not_given_away() -> None:
+    past = lacking(reported=21.0)
+    past.laws.rest()
+    assert past.broken == ["no inversion"]
+
+
+def test_what_was_reported_just_now_may_count_twice() -> None:
+    past = lacking(reported=35.0)
+    past.laws.rest()
+    assert not past.broken
+
+
+@pytest.mark.parametrize("better", ["waits", "is decided"])
+def test_what_a_still_better_rank_leaves_is_not_the_capacity_of_who_waits(better: str) -> None:
+    past = lacking(21.0, better)
+    past.laws.rest()
+    assert not past.broken
+
+
 def test_the_first_is_placed_soon_after_it_fits() -> None:
     past = waiting(retrySeconds=1)
     past.delete("on-m1", 20.0)
@@ -211,3 +249,11 @@ def test_no_waiting_binding_is_called_scheduled() -> None:
     past = waiting()
     past.write("low", 13.0, targets={}, text="Binding has been scheduled successfully.", status="True")
     assert past.broken == ["honest"]
+
+
+def test_the_texts_of_holds_that_can_end_are_written_again() -> None:
+    for seconds, expected in ((100, 1), (0, 0)):
+        past = waiting(holdSeconds=seconds)
+        past.wait("high", 50.0, held="2 of 5 replicas are held on m1, m2 since 00:00 UTC")
+        past.write("high", 51.0, targets={"m1": 1})
+        assert [past.laws.told_since(at) for at in (50.0, 50.5)] == [expected, 0]
