@@ -56,6 +56,12 @@ class BetterFirst:
             del self._gated[waiting]
             self._handle.enqueue(waiting)
 
+    def forget(self, key: BindingKey) -> None:
+        """Drop a binding that was deleted."""
+        self._gated.pop(key, None)
+        for scope in (EVERYWHERE, key.namespace):
+            self.drop(scope, key)
+
     def before(self, binding: Binding) -> BindingKey | None:
         """Return a binding that goes before one that needs capacity; None if none does."""
         spec = binding.spec

@@ -105,10 +105,9 @@ class StrictPriority:
         """Let a binding see only what is not held for those of better rank."""
         self._ledger.tick()
         self._ledger.confirm(context.cycle.binding)
-        binding, snapshot = context.cycle.binding, context.cycle.snapshot
+        binding = context.cycle.binding
         rank = rank_of(binding)
         less = self._ledger.less_for(rank, request_of(binding, sets=_counts_sets(binding, context.needed)))
-        less = {name: count for name, count in less.items() if snapshot.get(name) is not None}
         first = next((waiting for waiting in self._ledger.ranked if waiting.holds and waiting.total), None)
         owner = (
             first.binding.key

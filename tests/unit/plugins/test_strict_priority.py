@@ -311,6 +311,14 @@ def test_a_decision_that_is_never_reported_is_deducted_for_five_minutes() -> Non
     assert fleet.fits(LOW)
 
 
+def test_what_is_held_on_a_cluster_that_a_decision_does_not_know_is_no_error() -> None:
+    fleet = Fleet(m1=4, m2=3)
+    fleet.fits(FIRST)
+    del fleet.free["m2"]
+    assert fleet.plugin._ledger.named == {"m1", "m2"}
+    assert "0 are not enough" in str(fleet.try_(LOW).error)
+
+
 def test_a_decision_that_is_not_written_holds_again() -> None:
     fleet = Fleet(m1=4)
     fleet.fits(FIRST)
@@ -370,6 +378,16 @@ def test_while_a_quota_refuses_a_binding_those_of_lower_rank_stay_out_of_the_que
     fleet.handle.put(job("refused", 2, 10).on(m1=2).build())
     assert fleet.enqueued == ["low"]
     assert context(LOW.build()).is_success
+
+
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_a_binding_that_is_deleted_while_a_better_one_goes_first_is_forgotten(is_deleted: bool) -> None:
+    fleet = Fleet(m1=4)
+    fleet.handle.put(refused().build())
+    assert not fleet.framework.binding.run_pre_enqueue(LOW.build()).is_success
+    fleet.plugin.observe(LOW.build(), None if is_deleted else LOW.build())
+    fleet.handle.put(job("refused", 2, 10).on(m1=2).build())
+    assert fleet.enqueued == ([] if is_deleted else ["low"])
 
 
 def test_a_refusal_by_a_quota_lets_lower_ranks_wait_for_a_time_only() -> None:
