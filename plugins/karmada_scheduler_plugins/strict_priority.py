@@ -37,6 +37,7 @@ class StrictPriority:
     """Hold free capacity for the bindings that wait for it, in the order of their priorities, and wake the first that fits."""
 
     name = "StrictPriority"
+    trusted = True
     post_filter_for = frozenset({"capacity", "filter"})
 
     def __init__(self, args: StrictPriorityArgs, handle: fw.Handle, *, deducts: bool = True) -> None:
@@ -60,8 +61,7 @@ class StrictPriority:
             self._ledger.follow(present.name, new if isinstance(new, Cluster) else None)
         elif new is None or present.deleting:
             self._ledger.forget(present.key)
-            self._first.drop(EVERYWHERE, present.key)
-            self._first.drop(present.key.namespace, present.key)
+            self._first.forget(present.key)
         else:
             self._follow(present, is_new=old is None)
 

@@ -37,9 +37,6 @@ from karmada_scheduler.structs import Struct
 Scores = Mapping[str, Sequence[int]]
 """Plugin name to scores times weight, one per cluster in the order of names."""
 
-_MANY: Final = 0.2
-"""Share of the clusters above which sorting all of them is faster than replacing those that a plugin names."""
-
 _NONE_KNOWN: Final[Mapping[str, int]] = {}
 
 
@@ -144,15 +141,11 @@ async def candidates_of(
         return order
     if changes:
         estimates = framework.run_estimate_replicas(EstimateContext(cycle, needed))
-        changed = frozenset[str]().union(*(estimate.clusters for _, estimate in estimates))
-        if order is not None and len(changed) > len(order) * _MANY:
-            overrides += [each for each in order if each.cluster.name not in names]
-            order = None
-        elif order is not None:
-            found = (order.find(name) for name in changed - names)
-            overrides += [each for each in found if each is not None]
-            names = names.union(changed)
         overrides = [estimated(each, estimates) for each in overrides]
+        if order is not None:
+            named = frozenset[str]().union(*(estimate.clusters for _, estimate in estimates))
+            free = order.available_of(named)
+            order = order.with_available({name: _changed(name, free[name], estimates) for name in free})
         if cycle.kept is not None:
             cycle.kept.estimates = estimates
     return preferred_first(overrides) if order is None else with_overrides(order, names, overrides)
@@ -161,14 +154,18 @@ async def candidates_of(
 def estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> Candidate:
     """Return a candidate with what EstimateReplicas plugins change."""
     cluster, score, tier, available, free = candidate
-    name = cluster.name
+    changed = _changed(cluster.name, free, estimates)
+    return Candidate(cluster, score, tier, available - free + changed, changed)
+
+
+def _changed(name: str, free: int, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> int:
+    """Return how many replicas can be added to a cluster, if without EstimateReplicas plugins ``free`` can."""
     less, at_least, most = 0, 0, MAX_INT32
     for _, each in estimates:
         less += each.less.get(name, 0)
         at_least = max(at_least, each.at_least.get(name, 0))
         most = min(most, each.most.get(name, MAX_INT32))
-    changed = min(max(free - less, at_least), most)
-    return Candidate(cluster, score, tier, available - free + changed, changed)
+    return min(max(free - less, at_least), most)
 
 
 def scores_of(

@@ -261,6 +261,12 @@ class SharedOrder(LazyCandidateList):
         feasible = FeasibleClusters(clusters, rows, levels, ranks, before.region_names, regions)
         return SharedOrder(feasible, available, LRUCache())
 
+    def with_available(self, available: Mapping[str, int]) -> SharedOrder:
+        """Return the order for one binding for which some of these clusters have other available replicas."""
+        rows = [self.feasible.rows[name] for name in available]
+        changed = columns.replaced(self.available, rows, list(available.values()))
+        return SharedOrder(self.feasible, changed, LRUCache()) if rows else self
+
     def __len__(self) -> int:
         return len(self.available)
 
