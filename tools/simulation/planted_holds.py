@@ -63,6 +63,6 @@ def _nobody_is_enqueued() -> Patches:
     yield CapacityLedger, "_wake_fitting", lambda *_: None
 
 
-@_bug("a hold has no end", "bounded hold", found_by=("4", "contended"))
+@_bug("a hold has no end", "bounded hold", found_by=("16", "contended"))
 def _hold_has_no_end() -> Patches:
     yield CapacityLedger, "_end_of", lambda *_: float("inf")
