@@ -107,7 +107,7 @@ class HoldLaws:
         self._fits_since: tuple[Id, float] | None = None
         self._unreported: dict[str, float] = {}
         """When a cluster last reported other amounts than bindings have on it."""
-        self._told: dict[Id, float] = {}
+        self._rewritten: dict[Id, float] = {}
         """When the text of a hold that can end was last written again."""
         self._suspected: list[tuple[float, Id, str]] = []
         """Inversions, unless the binding that waits was placed at the same time, and its write was the later one."""
@@ -151,11 +151,11 @@ class HoldLaws:
             and _WAITS in before
             and _WAITS in after
         ):
-            self._told[write.id] = write.at
+            self._rewritten[write.id] = write.at
 
-    def told_since(self, at: float) -> int:
+    def rewritten_since(self, at: float) -> int:
         """Return how many bindings have got a new text, because holds end and begin again also while nothing happens."""
-        return sum(each >= at for each in self._told.values())
+        return sum(each >= at for each in self._rewritten.values())
 
     def _note_reports(self, at: float, names: Iterable[str]) -> None:
         """Note what has not been reported until a change."""

@@ -404,7 +404,7 @@ class Judge:
     def _check_quiet(self) -> None:
         writes = self.scheduler_writes - self._writes_before
         if self._hold_laws is not None:
-            writes -= self._hold_laws.told_since(self._rest_began)
+            writes -= self._hold_laws.rewritten_since(self._rest_began)
         if writes and self._run.started is None:  # there are trials
             self.add("quiet", f"{writes} writes at rest")
         requests = self._run.requests - self._requests_before

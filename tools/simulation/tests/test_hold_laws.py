@@ -256,4 +256,4 @@ def test_the_texts_of_holds_that_can_end_are_written_again() -> None:
         past = waiting(holdSeconds=seconds)
         past.wait("high", 50.0, held="2 of 5 replicas are held on m1, m2 since 00:00 UTC")
         past.write("high", 51.0, targets={"m1": 1})
-        assert [past.laws.told_since(at) for at in (50.0, 50.5)] == [expected, 0]
+        assert [past.laws.rewritten_since(at) for at in (50.0, 50.5)] == [expected, 0]
