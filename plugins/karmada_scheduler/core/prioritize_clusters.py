@@ -143,8 +143,7 @@ async def candidates_of(
         estimates = framework.run_estimate_replicas(EstimateContext(cycle, needed))
         overrides = [estimated(each, estimates) for each in overrides]
         if order is not None:
-            named = frozenset[str]().union(*(estimate.clusters for _, estimate in estimates))
-            free = order.available_of(named)
+            free = order.available_of({name for _, estimate in estimates for name in estimate.clusters})
             order = order.with_available({name: _changed(name, free[name], estimates) for name in free})
         if cycle.kept is not None:
             cycle.kept.estimates = estimates

@@ -171,13 +171,6 @@ def taken(values: Column, rows: Column) -> list[int]:
     return numbers
 
 
-def replaced(values: Column, rows: Sequence[int], numbers: Sequence[int]) -> Column:
-    """Return a column with other numbers in some rows."""
-    result = values.copy()
-    result[rows] = numbers
-    return result
-
-
 def reindexed(values: Column, source: Sequence[int]) -> Column:
     """Return a column with the numbers of some source rows; 0 for the source row -1."""
     rows = column(source)

@@ -263,9 +263,9 @@ class SharedOrder(LazyCandidateList):
 
     def with_available(self, available: Mapping[str, int]) -> SharedOrder:
         """Return the order for one binding for which some of these clusters have other available replicas."""
-        rows = [self.feasible.rows[name] for name in available]
-        changed = columns.replaced(self.available, rows, list(available.values()))
-        return SharedOrder(self.feasible, changed, LRUCache()) if rows else self
+        changed = self.available.copy()
+        changed[[self.feasible.rows[name] for name in available]] = list(available.values())
+        return SharedOrder(self.feasible, changed, LRUCache())
 
     def __len__(self) -> int:
         return len(self.available)
