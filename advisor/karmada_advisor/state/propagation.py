@@ -47,6 +47,8 @@ class Suspended(Struct, frozen=True):
         """Read it from a binding."""
         spec = mapping(manifest.get("spec"))
         suspension = mapping(spec.get("suspension"))
+        if not suspension:
+            return cls()
         names = mapping(suspension.get("dispatchingOnClusters")).get("clusterNames")
         listed = frozenset(
             map(str, names if isinstance(names, Sequence) and not isinstance(names, str) else ())

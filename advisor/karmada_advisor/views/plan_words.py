@@ -21,7 +21,9 @@ _GI: Final = 2**30
 _MI: Final = 2**20
 _MANY: Final = {"policy": "policies"}
 
-BAD: Final = frozenset({"stuck", "unplaced", "undecided", "not-judged", "cannot-start"})
+_NOT_JUDGED: Final = model.Effect.NOT_JUDGED.value
+
+BAD: Final = frozenset({"stuck", "unplaced", "undecided", _NOT_JUDGED, "cannot-start"})
 """The classes that are marked."""
 
 
@@ -87,6 +89,8 @@ def summary(plan: model.Plan) -> str:
         text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
     if failing:
         text += f"; {counted(failing, 'fails', 'fail')} at the next rebalance"
+    if not_judged := plan.after_rebalance.get(_NOT_JUDGED):
+        text += f"; {counted(not_judged, 'is', 'are')} not judged for the next rebalance"
     if plan.overcommitted:
         text += f"; {counted(len(plan.overcommitted), 'cluster')} overcommitted"
     if plan.blocked:
@@ -120,7 +124,11 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     unrelated = plan.not_derived or 0
     kept = plan.counts["unchanged"] + plan.counts["latent"] - unrelated
     now = {**plan.counts, "unchanged": kept}
-    later = {name: plan.after_rebalance[name] for name in ("unchanged", "moved", "stuck")}
+    later = {
+        name: plan.after_rebalance[name]
+        for name in ("unchanged", "moved", "stuck", _NOT_JUDGED)
+        if name in plan.after_rebalance
+    }
     later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
     found: list[tuple[str, int, int | None]]
     names = (name for name in model.CLASSES if name != model.Effect.LATENT.value)
@@ -131,7 +139,7 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
 
 
 _REMARKS: Final = {
-    "not-judged": "the rules by which their scheduler decides, or their replicas, are not known",
+    _NOT_JUDGED: "the rules by which their scheduler decides, or their replicas, are not known",
     "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or "
     "dispatching is suspended",
     "pending": "unchanged, without a cluster before and after",
@@ -157,6 +165,9 @@ def remark(plan: model.Plan, name: str) -> str:
             return f"{'stays as it is' if is_one else 'stay as they are'}, because nobody decides"
         case "unplaced":
             return f"{have} no cluster afterwards"
+        case "not-judged" if plan.after_rebalance.get(name):
+            known = f"; {_REMARKS[name]}" if plan.counts[name] else ""
+            return f"there was no time to decide about a rebalance{known}"
         case "deferred":
             return "their policy is Lazy: they change when their template does"
         case "released":

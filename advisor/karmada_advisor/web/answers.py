@@ -57,6 +57,9 @@ _REMEDY_SECONDS: Final = 1.0
 _CLUSTER_SECONDS: Final = 4.0
 """The time for the question which bindings a cluster does not have."""
 
+_REBALANCE_SECONDS: Final = 15.0
+"""After which a plan decides about no further rebalance."""
+
 _COUPLED: Final = "decisions read other bindings, which you may not list, so nothing is decided again"
 
 GROUPS: Final = 10
@@ -174,12 +177,14 @@ class Answers(IdentityStruct):
 
     def plan(self, state: PageState, change: AskedChange) -> Plan:
         """Return what a change would do."""
+        ends = time.monotonic() + _REBALANCE_SECONDS
         question = PlanQuestion(
             source=FleetSource(plane=self._source.plane),
             rules=self.rules,
             rule_change=Rules(),
             manifests=change_objects(change.text),
             edits=plan.edits_of(plan_parser().parse_args(change.flags)),
+            time_left=lambda: (ends - time.monotonic()) / _REBALANCE_SECONDS,
         )
         with _without_warnings():
             found, unread = plan_of_fleet(question, state.contents.objects)

@@ -57,6 +57,7 @@ def plan_of(
     schedulers: Schedulers | None = None,
     quotas: Iterable[Manifest] | None = None,
     templates_known: TemplatesKnown | None = None,
+    time_left: Callable[[], float] = lambda: 1.0,
 ) -> Plan:
     """Return the plan of some changes, applied in their order."""
     manifests = [
@@ -85,6 +86,7 @@ def plan_of(
             templates_known=templates_known or TemplatesKnown(),
             source="files",
             at=NOW,
+            time_left=time_left,
         )
     )
 

@@ -112,6 +112,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                     {each.key: each for each in fleet.bindings},
                 ),
                 progress=progress_of_phases(),
+                time_left=question.time_left,
             )
         )
     return plan, unread

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_scheduler.api.binding import Binding, BindingKey, GracefulEvictionTask, TargetCluster
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
+from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.cluster_groups import last_constraint
@@ -66,6 +67,9 @@ class PlannedDecision(NamedTuple):
     graceful: tuple[str, ...] = ()
 
 
+Decide = Callable[[Binding, ScheduleType], tuple[PlannedDecision, Decision | None]]
+
+
 class PlanSide(IdentityStruct):
     """The bindings of a plan on one side of the change.
 
@@ -82,6 +86,7 @@ class PlanSide(IdentityStruct):
     remembers: bool = False
     written: dict[BindingKey, Decision] = field(default_factory=dict)
     decisions: list[Decision] = field(default_factory=list)
+    _known: dict[Hashable, PlannedDecision] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.rules.objects.show(self.snapshot, self.bindings)
@@ -137,7 +142,18 @@ class PlanSide(IdentityStruct):
 
     def make_if_asked(self, binding: Binding, type_: ScheduleType) -> PlannedDecision | None:
         """Return what ``make`` does; None if nothing asks for a decision."""
-        return None if type_ is ScheduleType.AVOID else self.make(binding, type_)[0]
+        return None if type_ is ScheduleType.AVOID else self._shared(binding, type_, self.make)
+
+    def _shared(self, binding: Binding, type_: ScheduleType, decide: Decide) -> PlannedDecision:
+        """Return the outcome of a decision; equal questions are decided once where no decision sees another one."""
+        rules = self.rules.of(binding)
+        if self.remembers or rules is None or rules.is_coupled:
+            return decide(binding, type_)[0]
+        asked = type_, question(binding)
+        found = self._known.get(asked)
+        if found is None:
+            found = self._known[asked] = decide(binding, type_)[0]
+        return found
 
     def outcomes(
         self,
@@ -170,15 +186,15 @@ class PlanSide(IdentityStruct):
 
     def rebalanced(self, binding: Binding) -> PlannedDecision:
         """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
-        found, _ = self.decide(rebalanced(binding), ScheduleType.RECONCILE)
+        found = self._shared(rebalanced(binding), ScheduleType.RECONCILE, self.decide)
         return (
             found if found.held is None else found._replace(targets=found.held.targets, error="", held=None)
         )
 
-    def passes(self, binding: Binding, names: Container[str]) -> bool:
+    def passes(self, binding: Binding, names: Collection[str]) -> bool:
         """Return whether any of some clusters passes the filters for a binding; True if that is not known."""
         found = self.passing(binding)
-        return found is None or any(name in names for rows in found for name in rows)
+        return found is None or any(name in rows for rows in found for name in names)
 
     def passing(self, binding: Binding) -> tuple[Mapping[str, int], ...] | None:
         """Return the clusters that pass the filters for a binding that is on none, per affinity term.
@@ -255,6 +271,32 @@ def chooses_regions(binding: Binding) -> bool:
     if placement is None or not (placement.is_duplicated or not binding.spec.is_workload):
         return False
     return not ignores_spread(placement) and last_constraint(placement, SPREAD_BY_REGION) is not None
+
+
+def question(binding: Binding) -> Hashable:
+    """Return what a decision depends on; the name of the binding if that is more than what many may agree in.
+
+    Of the uid of the workload only counts which name a tie of the division goes to.
+    """
+    spec = binding.spec
+    placement = spec.placement
+    if placement is None or spec.components or spec.workload_affinity_groups:
+        return binding.key
+    requirements = spec.replica_requirements
+    return (
+        spec.scheduler_name,
+        placement,
+        webster.prefers_descending_names(spec.resource.uid),
+        spec.replicas,
+        None if requirements is None else requirements.key,
+        spec.clusters,
+        spec.graceful_eviction_tasks,
+        spec.resource.api_version,
+        spec.resource.kind,
+        binding.status.scheduler_observing_affinity_name,
+        binding.applied_placement_json,
+        binding.reschedule_triggered,
+    )
 
 
 def grouped(bindings: Iterable[Binding]) -> list[Binding]:

@@ -72,7 +72,7 @@ def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = D
         if (named := _annotated(each)) is not None:
             derived.policies[key] = named
         old = before.bindings.get(key)
-        if old is not None and _is_resized(old, each, options):
+        if old is not None and old is not each and _is_resized(old, each, options):
             derived.unjudged.add(key)
     derived.policies_before.update(derived.policies)
     events = list(_events(before, after))

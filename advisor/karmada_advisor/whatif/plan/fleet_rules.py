@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
+from karmada_advisor.fleet.packed import PackedManifests, without_managers
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.quota import Quota
@@ -74,22 +75,17 @@ def fleet_rules(
 
 def as_manifests(fleet: Fleet, *, with_bindings: bool = True) -> PlanObjects:
     """Return what was read as a plan reads it."""
+    manifests, keys = fleet.manifests, [each.key for each in fleet.bindings if with_bindings]
     return PlanObjects(
-        {each.name: fleet.manifests[each.name] for each in fleet.clusters},
-        {each.key: _without_managers(fleet.manifests[each.key]) for each in fleet.bindings}
-        if with_bindings
-        else {},
+        {each.name: manifests[each.name] for each in fleet.clusters},
+        manifests.lean(keys)
+        if isinstance(manifests, PackedManifests)
+        else {key: without_managers(manifests[key]) for key in keys},
         None
         if fleet.policies is None
         else {policy_key(each): with_defaults(each) for each in fleet.policies},
         unreadable=fleet.unreadable,
     )
-
-
-def _without_managers(manifest: Manifest) -> Manifest:
-    """Return an object without its managed fields, which are most of the memory of a binding that the page unpacks."""
-    metadata = {name: value for name, value in part(manifest, "metadata").items() if name != "managedFields"}
-    return {**manifest, "metadata": metadata}
 
 
 def served_version(plane: ControlPlane, fleet: Fleet, rules: Rules) -> tuple[str, Sequence[str]]:

@@ -106,6 +106,7 @@ class PlanInputs(Struct, frozen=True):
         detector: Flags and gates of karmada-controller-manager, and the other objects that its detector reads.
         known: The objects before the change as values, if they were read already.
         progress: Called with a phase, the number of decisions made, and their total.
+        time_left: As ``PlanQuestion.time_left``.
     """
 
     before: PlanObjects
@@ -128,3 +129,4 @@ class PlanInputs(Struct, frozen=True):
     detector: DetectorOptions = DEFAULTS
     known: Known | None = None
     progress: Callable[[str, int, int], None] = lambda _phase, _done, _total: None
+    time_left: Callable[[], float] = lambda: 1.0

@@ -272,7 +272,8 @@ class Plan(Struct, frozen=True):
         counts: Bindings by class, ``adopted`` and ``released`` included; every class is there.
         not_derived: The unchanged bindings that follow from no changed object; None if clusters or the configuration
             change, so that any binding may be concerned.
-        after_rebalance: As ``counts``, for ``unchanged``, ``moved`` and ``stuck``, once everything was rebalanced.
+        after_rebalance: As ``counts``, for ``unchanged``, ``moved`` and ``stuck``, once everything was rebalanced;
+            ``not-judged`` is there if there was no time for some.
         totals: Replicas that stop and start at once.
         latent: The same at the next rebalance.
         bindings: Every binding that does not stay as it is, in the order in which they were read.

@@ -133,6 +133,9 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
                     "(give it here as well to see what moves then)"
                 )
     yield from _when_lost(what_if)
+    if what_if.rebalances_not_judged:
+        count = counted(what_if.rebalances_not_judged, "binding")
+        yield f"not judged: whether a rebalance would move {count}, because there was no time"
     yield from _limits(what_if, quotas, capacity)
     gated = sum(1 for each in every if each.decided is not None and each.decided.reason == "Gated")
     if gated:
@@ -188,9 +191,15 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
     Args:
         what_if: After ``decide``.
     """
+    following = {
+        key: found
+        for key, each in what_if.comparisons.items()
+        if each.new is not None and (found := requirers(what_if.manifest_of(key)))
+    }
     placed = {
         str(BindingEntry(*key)): {target.name for target in each.after} if _requires(what_if, key) else None
         for key, each in what_if.comparisons.items()
+        if following
     }
     deleted = deleted_clusters(what_if.changed_clusters)
     for key, each in what_if.comparisons.items():
@@ -199,10 +208,10 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
             yield f"{BindingEntry(*key)} leaves {shown}, where it goes on running, unmanaged ({PRESERVED})"
         if kept := each.undispatched(each.after):
             yield f"{BindingEntry(*key)} goes on running {counted(kept, 'replica')} too many: dispatching is suspended"
-        manifest = what_if.manifest_of(key)
-        if each.new is not None and (found := requirers(manifest)):
-            yield from _of_follower(key, each, found, placed, deleted)
-        if each.new is not None and (ending := {*evicting_from(manifest)}.intersection(deleted)):
+        if key in following:
+            yield from _of_follower(key, each, following[key], placed, deleted)
+        is_leaving = deleted and each.new is not None and each.new.spec.graceful_eviction_tasks
+        if is_leaving and (ending := {*evicting_from(what_if.manifest_of(key))}.intersection(deleted)):
             ends = "goes on running, unmanaged" if each.preserves else "ends with the cluster"
             where = ", ".join(sorted(ending))
             yield f"the old copy of {BindingEntry(*key)} on {where} {ends}: it waits for no new one any more"

@@ -31,6 +31,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
         edits: Of objects, after that: the texts of each flag of ``EDITS``, and of ``add``.
         evicts: Whether karmada-controller-manager evicts from clusters with NoExecute taints.
         with_drift: Whether to compute what would change without the change.
+        time_left: Returns the share of the time that is left; without any, no further rebalance is decided.
     """
 
     source: FleetSource
@@ -41,6 +42,7 @@ class PlanQuestion(Struct, frozen=True, kw_only=True):
     edits: Mapping[str, Sequence[str]] = field(default_factory=dict)
     evicts: bool = False
     with_drift: bool = True
+    time_left: Callable[[], float] = lambda: 1.0
 
     def apply(self, draft: Draft) -> None:
         """Change the objects.

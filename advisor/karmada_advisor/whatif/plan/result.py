@@ -69,15 +69,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
         *failures.grouped(_failing(comparisons), side, derived.policies),
         *failures.held(comparisons),
     )
-    capacity = tuple(_capacity(what_if, side.snapshot))
     blocked = tuple(deletions.blocked(comparisons, what_if.changed_clusters, side))
-    by_key = {
-        key: binding_plan(key, each, derived, cannot_start(each, side.snapshot))
-        for key, each in comparisons.items()
-    }
-    plans, latent = [*by_key.values()], _latent(comparisons)
+    by_key: dict[BindingKey, BindingPlan] = {}
     counts = Counter(dict.fromkeys(CLASSES, 0))
-    counts.update(each.effect.value for each in plans)
+    for key, each in comparisons.items():
+        effect = _effect(key, each, derived)
+        counts[effect.value] += 1
+        if effect is not Effect.UNCHANGED or key in derived.claims:
+            by_key[key] = binding_plan(key, each, derived, cannot_start(each, side.snapshot))
+    plans, latent = [*by_key.values()], _latent(comparisons)
+    capacity = tuple(_capacity(what_if, by_key, side.snapshot))
     counts[CANNOT_START] = sum(bool(plan.cannot_start) for plan in plans)
     counts[PENDING] = sum(map(_is_pending, comparisons.values()))
     counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
@@ -87,19 +88,15 @@ def make_plan(inputs: PlanInputs) -> Plan:
         hashed,
         (*_shown(inputs.draft.shown, blocked), *inputs.rule_changes),
         len(inputs.before.clusters),
-        len(plans),
+        len(comparisons),
         dict(counts),
         None if what_if.changed_clusters or what_if.restarts else _not_derived(what_if, by_key),
-        _after_rebalance(plans, counts),
+        _after_rebalance(plans, counts, what_if.rebalances_not_judged),
         _totals(
             (each, Shift(each.stops, each.starts, each.entirely)) for each in plans if each.effect in _PLACING
         ),
         _totals((by_key[key], comparisons[key].shift_to(later.targets)) for key, later in latent.items()),
-        tuple(
-            each
-            for each in plans
-            if each.effect is not Effect.UNCHANGED or each.claim is not ClaimChange.KEPT
-        ),
+        tuple(plans),
         groups,
         capacity,
         loads_after(comparisons, side.snapshot, latent),
@@ -113,16 +110,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
 def _is_pending(each: Comparison) -> bool:
     """Return whether a binding has a placement, and no cluster before and after the change."""
     has_placement = each.new is not None and each.new.spec.placement is not None
-    return each.effect is Effect.UNCHANGED and has_placement and not each.after
+    return has_placement and not each.after and each.effect is Effect.UNCHANGED
 
 
 def _not_derived(what_if: WhatIf, plans: Mapping[BindingKey, BindingPlan]) -> int:
     """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
     return sum(
-        plan.effect is Effect.UNCHANGED
-        and not what_if.comparisons[key].is_spec_changed
+        not each.is_spec_changed
         and key not in what_if.derived.concerned
-        for key, plan in plans.items()
+        and (key not in plans or plans[key].effect is Effect.UNCHANGED)
+        for key, each in what_if.comparisons.items()
     )
 
 
@@ -138,10 +135,7 @@ def binding_plan(
     key: BindingKey, each: Comparison, derived: Derived, waiting: tuple[Target, ...] = ()
 ) -> BindingPlan:
     """Return what a change does to one binding; ``waiting`` is what it assigns and cannot start."""
-    effect = each.effect
-    claim = derived.claims.get(key, ClaimChange.KEPT)
-    if effect is Effect.UNCHANGED and key in derived.deferred:
-        effect = Effect.DEFERRED
+    effect = _effect(key, each, derived)
     spec = (each.new or each.old or Binding(key)).spec
     moved = each.shift_to(each.after)
     acts = effect not in {Effect.UNCHANGED, Effect.DEFERRED, Effect.LATENT}
@@ -150,7 +144,7 @@ def binding_plan(
     return BindingPlan(
         *key,
         effect,
-        claim,
+        derived.claims.get(key, ClaimChange.KEPT),
         derived.policies.get(key),
         spec.replicas,
         targets(each.before),
@@ -169,6 +163,11 @@ def binding_plan(
         derived.policies_before.get(key),
         waiting,
     )
+
+
+def _effect(key: BindingKey, each: Comparison, derived: Derived) -> Effect:
+    effect = each.effect
+    return Effect.DEFERRED if effect is Effect.UNCHANGED and key in derived.deferred else effect
 
 
 def _held(each: Comparison) -> Held | None:
@@ -190,14 +189,16 @@ _WHEN: Final = {
 """When what is no decision takes effect."""
 
 
-def _after_rebalance(plans: Sequence[BindingPlan], counts: Mapping[str, int]) -> dict[str, int]:
+def _after_rebalance(
+    plans: Sequence[BindingPlan], counts: Mapping[str, int], not_judged: int
+) -> dict[str, int]:
     failing = sum(1 for each in plans if each.later is not None and each.later.error)
     moved = counts[Effect.LATENT.value] - failing
     return {
-        "unchanged": counts[Effect.UNCHANGED.value],
+        "unchanged": counts[Effect.UNCHANGED.value] - not_judged,
         "moved": moved,
         "stuck": counts[Effect.STUCK.value] + failing,
-    }
+    } | ({Effect.NOT_JUDGED.value: not_judged} if not_judged else {})
 
 
 def _totals(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
@@ -232,9 +233,9 @@ def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
 
 def _failing(comparisons: Mapping[BindingKey, Comparison]) -> Iterator[failures.Failing]:
     for key, each in comparisons.items():
-        effect = each.effect
-        if each.new is None:
+        if each.new is None or (each.decided is None and each.later is None):
             continue
+        effect = each.effect
         if effect in {Effect.STUCK, Effect.UNPLACED} and each.decided is not None and each.decided.error:
             yield key, effect, each.new, each.decided
         elif effect is Effect.LATENT and each.later is not None and each.later.error:
@@ -245,14 +246,16 @@ def _latent(comparisons: Mapping[BindingKey, Comparison]) -> dict[BindingKey, Pl
     return {
         key: each.later
         for key, each in comparisons.items()
-        if each.effect is Effect.LATENT and each.later is not None and not each.later.error
+        if each.later is not None and not each.later.error and each.effect is Effect.LATENT
     }
 
 
-def _capacity(what_if: WhatIf, snapshot: Snapshot) -> Iterator[Capacity]:
+def _capacity(
+    what_if: WhatIf, plans: Mapping[BindingKey, BindingPlan], snapshot: Snapshot
+) -> Iterator[Capacity]:
     """Yield what the plan asks of clusters in the configured mode, and in the other one where that is known."""
     inputs, comparisons = what_if.inputs, what_if.comparisons
-    moving = {key: each for key, each in comparisons.items() if each.effect in _PLACING}
+    moving = {key: comparisons[key] for key, plan in plans.items() if plan.effect in _PLACING}
     if not moving:
         return
     rules = inputs.rules_after

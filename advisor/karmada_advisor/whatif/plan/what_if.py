@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import partial
 from typing import Final, NamedTuple
@@ -33,6 +33,9 @@ AT_RETRY: Final = "at the next retry"
 AFTER_EVICTION: Final = "after eviction"
 AT_RESTART: Final = "when the scheduler restarts"
 
+_OF_BEFORE: Final = 0.4
+"""Share of the time that is left for the decisions without the change."""
+
 
 class WrittenChange(NamedTuple):
     """The objects after a change, once its decisions are written.
@@ -60,6 +63,7 @@ class WhatIf:
         restarts: Whether the configuration changes.
         comparisons: The bindings on both sides.
         sides: After the change, and before it; empty until ``decide``.
+        rebalances_not_judged: How many bindings stay as they are, and may move at a rebalance; there was no time to decide.
     """
 
     def __init__(self, inputs: PlanInputs, *, remembers: bool = False) -> None:
@@ -75,6 +79,7 @@ class WhatIf:
         self.inputs = inputs
         self._remembers = remembers
         self.sides: tuple[PlanSide, ...] = ()
+        self.rebalances_not_judged = 0
         after = inputs.draft.after
         self.derived = derive(inputs.before, after, inputs.detector)
         for key, manifest in after.bindings.items() if inputs.draft.autoscaled else ():
@@ -88,6 +93,7 @@ class WhatIf:
         self.restarts = inputs.rules is not inputs.rules_after
         self._log = ChangeLog()
         self._types: dict[BindingKey, ScheduleType] = {}
+        self._entering: dict[Hashable, bool] = {}
         self.comparisons = dict(self._comparisons())
 
     def decide(self) -> Mapping[Quota, bool]:
@@ -241,8 +247,11 @@ class WhatIf:
         return AT_RETRY if _is_retried(new) else ""
 
     def _rebalance_after(self, side: PlanSide, binding: Binding, each: Comparison) -> None:
-        """Decide about a rebalance of a binding that stays as it is although the change may concern it."""
+        """Decide about a rebalance of a binding that stays as it is although the change may concern it, if there is time."""
         if not self._may_be_latent(each, binding, side):
+            return
+        if self.inputs.time_left() < _OF_BEFORE:
+            self.rebalances_not_judged += 1
             return
         later = side.rebalanced(binding)
         if (
@@ -260,7 +269,18 @@ class WhatIf:
             return True
         if not self._gaining:
             return False
-        return any(target.name in self._gaining for target in each.before) or side.passes(new, self._gaining)
+        return any(target.name in self._gaining for target in each.before) or self._may_enter(new, side)
+
+    def _may_enter(self, new: Binding, side: PlanSide) -> bool:
+        """Return whether a cluster that may take more passes the filters; plugins of Karmada's own read placement and kind only."""
+        spec, rules = new.spec, side.rules.of(new)
+        if rules is None or rules.is_coupled:
+            return side.passes(new, self._gaining)
+        resource, groups = spec.resource, spec.workload_affinity_groups
+        asked = spec.scheduler_name, spec.placement, resource.api_version, resource.kind, groups
+        if asked not in self._entering:
+            self._entering[asked] = side.passes(new, self._gaining)
+        return self._entering[asked]
 
     # --- before the change ---
 
@@ -285,8 +305,11 @@ class WhatIf:
         for binding, outcome in side.outcomes(bindings, self._types, progress):
             comparison = self.comparisons[binding.key]
             comparison.unchanged_side = outcome
-            if binding.key in rebalanced_too:
+            if binding.key in rebalanced_too and self.inputs.time_left() > 0:
                 comparison.later_unchanged = side.rebalanced(binding)
+            elif binding.key in rebalanced_too:
+                comparison.later = None
+                self.rebalances_not_judged += 1
 
 
 def is_from_detector(old: Binding, new: Binding) -> bool:

@@ -12,7 +12,13 @@ from functools import cached_property
 from typing import Final
 
 from karmada_advisor.state.stored import PURGED
-from karmada_advisor.whatif.plan.decide import PlanSide, chooses_regions, settled, without_clusters
+from karmada_advisor.whatif.plan.decide import (
+    PlanSide,
+    chooses_regions,
+    question,
+    settled,
+    without_clusters,
+)
 from karmada_advisor.whatif.plan.deletions import is_evictable
 from karmada_advisor.whatif.plan.effects import Hold, same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
@@ -86,7 +92,7 @@ class LossDecisions(Struct, dict=True):
     @cached_property
     def _standing(self) -> tuple[Decision | None, loss_decision.Sweeps | None]:
         """The decision without any loss, None if a PreEnqueue plugin keeps the binding out of the queue; and its sweeps."""
-        asked = loss_decision.question(self.stored)
+        asked = question(self.stored)
         known = self.shared.standing.get(asked)
         if known is None:
             decision = self.side.decision(self.stored)
@@ -247,7 +253,7 @@ class LossDecisions(Struct, dict=True):
     def _question(self) -> int:
         """What a decision depends on, as a number."""
         numbers = self.shared.questions
-        return numbers.setdefault(loss_decision.question(self.binding), len(numbers))
+        return numbers.setdefault(question(self.binding), len(numbers))
 
 
 class CoupledLosses:

@@ -17,7 +17,6 @@ from karmada_advisor.whatif.plan.decide import chooses_regions
 from karmada_advisor.whatif.survive.classify import FailedBy, Targets
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
-from karmada_scheduler.core.algorithms import webster
 from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
 from karmada_scheduler.core.condition import condition_for
 from karmada_scheduler.core.decision import Decision
@@ -86,32 +85,6 @@ class SharedDecisions(Struct):
     questions: dict[Hashable, int] = field(default_factory=dict)
     standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
     decided: dict[Hashable, LossDecision] = field(default_factory=dict)
-
-
-def question(binding: Binding) -> Hashable:
-    """Return what a decision depends on; the name of the binding if that is more than what many may agree in.
-
-    Of the uid of the workload only counts which name a tie of the division goes to.
-    """
-    spec = binding.spec
-    placement = spec.placement
-    if placement is None or spec.components or spec.workload_affinity_groups:
-        return binding.key
-    requirements = spec.replica_requirements
-    return (
-        spec.scheduler_name,
-        placement,
-        webster.prefers_descending_names(spec.resource.uid),
-        spec.replicas,
-        None if requirements is None else requirements.key,
-        spec.clusters,
-        spec.graceful_eviction_tasks,
-        spec.resource.api_version,
-        spec.resource.kind,
-        binding.status.scheduler_observing_affinity_name,
-        binding.applied_placement_json,
-        binding.reschedule_triggered,
-    )
 
 
 _ANY: Final = SpreadConstraint()
