@@ -16,7 +16,7 @@ from karmada_advisor.state.model import BindingEntry
 from karmada_advisor.state.quota import Quota, grows, not_sure
 from karmada_advisor.state.stored import PRESERVED, evicting_from, part, requirers
 from karmada_advisor.whatif.plan import deletions
-from karmada_advisor.whatif.plan.capacity_model import Capacity
+from karmada_advisor.whatif.plan.capacity_model import Capacity, ClusterLoad
 from karmada_advisor.whatif.plan.cluster_edits import NOT_READY
 from karmada_advisor.whatif.plan.decide import HeldMove, chooses_regions
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
@@ -25,6 +25,7 @@ from karmada_advisor.whatif.plan.lint_upgrade import upgrade_notes
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, BindingKey
+from karmada_scheduler.core.lost_updates import reported_by_cluster
 
 
 def _when_lost(what_if: WhatIf) -> Iterator[str]:
@@ -136,10 +137,26 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
     if what_if.rebalances_not_judged:
         count = counted(what_if.rebalances_not_judged, "binding")
         yield f"not judged: whether a rebalance would move {count}, because there was no time"
+    yield from _running(every, [load for mode in capacity[:1] for load in mode.clusters])
     yield from _limits(what_if, quotas, capacity)
     gated = sum(1 for each in every if each.decided is not None and each.decided.reason == "Gated")
     if gated:
         yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
+
+
+def _running(every: Iterable[Comparison], loads: Iterable[ClusterLoad]) -> Iterator[str]:
+    """Yield on which clusters whose replicas change not all that are assigned now run, as the clusters report."""
+    assigned, ready = Counter[str](), Counter[str]()
+    for each in every:
+        reports = {} if each.old is None else reported_by_cluster(each.old.status)
+        for name, share in each.before:
+            if (known := reports.get(name, (0, None))[1]) is not None:
+                assigned[name] += share
+                ready[name] += min(share, known)
+    for load in loads:
+        if (running := ready[load.name]) < (of := assigned[load.name]):
+            text = f"of {counted(of, 'replica')} assigned to {load.name} and reported, {running:,} {'runs' if running == 1 else 'run'}"
+            yield f"{text}; not judged: whether those that start there will run" if load.starts else text
 
 
 def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
