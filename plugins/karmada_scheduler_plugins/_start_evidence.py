@@ -38,14 +38,16 @@ class _Evidence(NamedTuple):
         """Return how many pauses have passed; infinity if the clock was set back."""
         return (now - self.at) / self.pause if now >= self.at else math.inf
 
-    def available(self, shape: ReplicaRequirements, free: Mapping[str, Quantity], now: float) -> int:
+    def available(self, shape: ReplicaRequirements, cluster: Cluster, now: float) -> int:
         """Return how many replicas more may go there: one if a trial is due, and what Pods that ended have left.
 
         Evidence that nobody has tried for two pauses limits nothing. It is kept, so that the next pause is longer.
-        It is not known which resource was missing. The one of which enough for the most replicas has become free counts.
+        It is not known which resource was missing. The one of which enough for the most replicas has become free counts,
+        unless such Pods wait there: what evicted Pods leave on a node that is lost is not free.
         """
         if self.pauses(now) >= 2:
             return MAX_INT32
+        free = self.free if without_node(cluster, self.shape) else _free(cluster)
         gained = [
             (free.get(name, ZERO) - self.free.get(name, ZERO)).milli_value // amount.milli_value
             for name, amount in _amounts(shape).items()
@@ -67,16 +69,16 @@ class StartEvidence:
 
     def learn(self, cluster: Cluster, shape: ReplicaRequirements, now: float) -> None:
         """Note that replicas of a request wait on a cluster, unless smaller ones do."""
-        known, free = self.known.get(cluster.name, []), _free(cluster)
+        known = self.known.get(cluster.name, [])
         larger = [each for each in known if is_at_least(each.shape, shape)]
         others = [each for each in known if each not in larger]
         smaller = [each for each in others if is_at_least(shape, each.shape)]
-        if all(each.available(shape, free, now) or now - each.at > _FRESH_SECONDS for each in smaller):
+        if all(each.available(shape, cluster, now) or now - each.at > _FRESH_SECONDS for each in smaller):
             pause = max(
                 (min((1 + (each.pauses(now) >= 2)) * each.pause, LONGEST_PAUSE) for each in larger),
                 default=self._first,
             )
-            self._keep(cluster.name, [*others, _Evidence(shape, now, free, pause)])
+            self._keep(cluster.name, [*others, _Evidence(shape, now, _free(cluster), pause)])
 
     def started(self, name: str, shape: ReplicaRequirements) -> bool:
         """Forget what is known about requests that are not larger than one that a cluster has started; say if it was any."""
@@ -87,8 +89,8 @@ class StartEvidence:
 
     def has_freed(self, cluster: Cluster) -> bool:
         """Return whether Pods that ended have left a cluster enough for a replica that waited there."""
-        known, free = self.known.get(cluster.name, ()), _free(cluster)
-        return any(each.available(each.shape, free, each.at) for each in known)
+        known = self.known.get(cluster.name, ())
+        return any(each.available(each.shape, cluster, each.at) for each in known)
 
     def tried(self, name: str, shape: ReplicaRequirements, now: float) -> bool:
         """Note that a cluster gets a replica, and return whether a trial was due; the next pause is then twice as long."""
@@ -108,15 +110,25 @@ class StartEvidence:
         }
         return dict(sorted(found.items(), key=lambda each: each[1]))
 
-    def limits(self, shape: ReplicaRequirements, snapshot: Snapshot, now: float) -> dict[str, int]:
-        """Return how many replicas more of a request the clusters may take that do not start it, by name."""
+    def limits(
+        self, shape: ReplicaRequirements, snapshot: Snapshot, now: float, *, careful: bool = False
+    ) -> dict[str, int]:
+        """Return how many replicas more of a request the clusters may take that do not start it, by name.
+
+        With ``careful``, up to the first trial, also those that do not start requests up to twice as large: each of their nodes
+        takes one replica at most.
+        """
         limits: dict[str, int] = {}
         for name in list(self.known):
             self._keep(name, [each for each in self.known[name] if 0 <= now - each.at < 3 * LONGEST_PAUSE])
         for cluster in filter(None, map(snapshot.get, self.known)):
-            known = [each for each in self.known[cluster.name] if is_at_least(shape, each.shape)]
+            known = [
+                each
+                for each in self.known[cluster.name]
+                if is_at_least(shape, each.shape, 2 if careful and each.pauses(now) < 1 else 1)
+            ]
             if known:
-                found = [each.available(shape, _free(cluster), now) for each in known]
+                found = [each.available(shape, cluster, now) for each in known]
                 limits[cluster.name] = min(MAX_INT32, *found)
         return limits
 
@@ -137,12 +149,12 @@ def _free(cluster: Cluster) -> Mapping[str, Quantity]:
     return {name: all_ - summary.allocated.get(name, ZERO) for name, all_ in summary.allocatable.items()}
 
 
-def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements) -> bool:
-    """Return whether a request is as large as another one of the same node claim and priority class, or larger."""
+def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements, times: int = 1) -> bool:
+    """Return whether so many of a request are as large as another one of the same node claim and priority class, or larger."""
     is_same = shape.priority_class_name == other.priority_class_name and shape.node_claim == other.node_claim
     has = shape.resource_request
     pairs = [(has.get(name, ZERO), least) for name, least in other.resource_request.items()]
-    return is_same and all((amount - least).unscaled >= 0 for amount, least in pairs)
+    return is_same and all(amount.milli_value * times >= least.milli_value for amount, least in pairs)
 
 
 def _amounts(shape: ReplicaRequirements) -> Mapping[str, Quantity]:

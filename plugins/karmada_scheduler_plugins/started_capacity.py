@@ -75,12 +75,14 @@ class _Move(NamedTuple):
         at: When it was made, in seconds since 1970.
         pause: Seconds until the next one may be made if nothing becomes free: longer after a trial.
         limit: How many replicas the next one may take; 0 for no limit.
+        careful: Whether the next one avoids clusters that do not start requests up to twice as large.
         targets: The next one, once accepted; it counts when it is reserved.
     """
 
     at: float = -math.inf
     pause: float = 0.0
     limit: int = 0
+    careful: bool = True
     targets: tuple[TargetCluster, ...] = ()
 
 
@@ -120,10 +122,13 @@ class StartedCapacity:
 
     def estimate_replicas(self, context: fw.EstimateContext, /) -> fw.ReplicaEstimate:
         """Let clusters take no more replicas of a shape that does not start there."""
-        spec = context.cycle.binding.spec
-        if not self._evidence.known or len(spec.components) > 1:
+        binding = context.cycle.binding
+        if not self._evidence.known or len(binding.spec.components) > 1:
             return fw.ReplicaEstimate()
-        most = self._evidence.limits(shape_of(spec), context.cycle.snapshot, self._handle.now())
+        stored, move = self._handle.binding(binding.key), self._moves.get(binding.key, _Move())
+        is_move = stored is not None and stored.spec.clusters != binding.spec.clusters
+        shape, now = shape_of(binding.spec), self._handle.now()
+        most = self._evidence.limits(shape, context.cycle.snapshot, now, careful=is_move and move.careful)
         return fw.ReplicaEstimate(most, reason="replicas of this size or smaller wait there for a node")
 
     def reserve(self, context: fw.BindContext, /) -> fw.Result:
@@ -180,14 +185,15 @@ class StartedCapacity:
     def reconsider(self, context: fw.ReconsiderContext, /) -> fw.Result:
         """Let a move be written that takes only what waits, to where nothing is known to wait.
 
-        Without one, the next proposal moves half as many replicas.
+        Without one, the next proposal is less careful, and then moves half as many replicas each time.
         """
         if context.held:
             return fw.Result.unschedulable(str(context.error))
         key, kept = context.binding.key, context.proposal.kept or {}
         before, after = dict(context.binding.spec.clusters), dict(context.targets or ())
         now, number, problem = self._handle.now(), sum(before.values()) - sum(kept.values()), ""
-        limits = self._evidence.limits(shape_of(context.binding.spec), self._handle.snapshot(), now)
+        shape, snapshot = shape_of(context.binding.spec), self._handle.snapshot()
+        limits = self._evidence.limits(shape, snapshot, now)
         if context.error is not None:
             problem = str(context.error).removesuffix(".")
         elif any(after.get(name, 0) < stays for name, stays in kept.items()):
@@ -198,15 +204,18 @@ class StartedCapacity:
             problem = "replicas would stay where they wait"
         if problem:
             last, pause = self._moves.get(key, _Move()), self._args.cool_down_seconds
-            self._moves[key] = _Move(now, pause) if number <= 1 else last._replace(limit=number // 2)
-            ages = self._evidence.ages(shape_of(context.binding.spec), now)
+            avoids = last.careful and self._evidence.limits(shape, snapshot, now, careful=True) != limits
+            is_last = number <= 1 and not avoids
+            fewer = last._replace(limit=number if avoids else number // 2, careful=False)
+            self._moves[key] = _Move(now, pause) if is_last else fewer
+            ages = self._evidence.ages(shape, now)
             waits = [f"{name} {seconds:.0f} s ago" for name, seconds in ages.items()]
             text = (
                 f"{problem}; such replicas waited for a node on {', '.join(waits[:_MOST_NAMES])}"
                 if waits
                 else problem
             )
-            return fw.Result.unschedulable(text, retry_after=pause if number <= 1 else 0.0)
+            return fw.Result.unschedulable(text, retry_after=pause if is_last else 0.0)
         self._moves[key] = self._moves.get(key, _Move())._replace(targets=tuple(context.targets or ()))
         return fw.SUCCESS
 

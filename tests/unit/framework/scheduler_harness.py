@@ -9,6 +9,7 @@ from typing import Any
 
 from karmada_pyscheduler.app.wiring import new_event_handlers, new_scheduler
 from karmada_pyscheduler.binding_cycle.writer import OwnWrites
+from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
 from karmada_pyscheduler.metrics.metrics import Metrics
@@ -58,6 +59,8 @@ class SchedulerHarness:
             self.queue = PrioritySchedulingQueue(clock=lambda: self.now)
         self.metrics = Metrics()
         self.profiles = Profiles({"ours": with_in_tree()})
+        chosen = Options(scheduler_name="ours", **options)
+        assumed = AssumedPlacements(clock=lambda: self.now, ttl=chosen.assumption_ttl)
         state = SchedulerState(
             self.queue,
             bindings=self.bindings,
@@ -67,9 +70,9 @@ class SchedulerHarness:
             metrics=self.metrics,
             clock=lambda: self.now,
             own_writes=OwnWrites(seconds=0),
+            assumed=assumed if chosen.feature_gates.enabled("SchedulingOvercommitProtection") else None,
         )
         self.waiting, self.gate = state.waiting, state.gate
-        chosen = Options(scheduler_name="ours", **options)
         self.reconsiderations = state.reconsiderations
         self.handlers = new_event_handlers(
             state, on_enqueued=[recorder.enqueued] if recorder is not None else []

@@ -34,6 +34,7 @@ class Fleet(SchedulerHarness):
         more: Sequence[Any] = (),
         server: FakeApiServer | None = None,
         guard: dict[str, Any] | None = None,
+        gates: FeatureGates | None = None,
         **args: Any,
     ) -> None:
         def made(handle: Any) -> list[Any]:
@@ -42,7 +43,10 @@ class Fleet(SchedulerHarness):
             plugins: list[Any] = [self.plugin]
             return plugins if guard is None else [make(PlacementGuard, guard, handle=handle), *plugins]
 
-        super().__init__(*more, made=made, server=server, estimators=[GeneralEstimator(FeatureGates())])
+        chosen = gates or FeatureGates()
+        super().__init__(
+            *more, made=made, server=server, estimators=[GeneralEstimator(chosen)], feature_gates=chosen
+        )
         self.members = members
         self.reconsiderations.start()
         self.versions, self.reported = 1, dict[str, Any]()

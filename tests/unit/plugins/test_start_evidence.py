@@ -21,13 +21,14 @@ def shape(**request: Any) -> ReplicaRequirements:
     return ReplicaRequirements({name: quantity.parse(str(amount)) for name, amount in request.items()})
 
 
-def member(**allocated: Any) -> Cluster:
-    return cluster(NAME).capacity(cpu=100, memory="400Gi").allocated(allocated).build()
+def member(*, waiting: dict[str, Any] | None = None, **allocated: Any) -> Cluster:
+    made = cluster(NAME).capacity(cpu=100, memory="400Gi").allocated(allocated)
+    return made.allocating(waiting or {}).build()
 
 
-def limit(evidence: StartEvidence, wanted: ReplicaRequirements, now: float, **allocated: Any) -> int | None:
+def limit(evidence: StartEvidence, wanted: ReplicaRequirements, now: float, **amounts: Any) -> int | None:
     """Return how many replicas more the cluster may take, None without evidence."""
-    return evidence.limits(wanted, Snapshot.of([member(**allocated)]), now).get(NAME)
+    return evidence.limits(wanted, Snapshot.of([member(**amounts)]), now).get(NAME)
 
 
 def learned(*shapes: ReplicaRequirements, **allocated: Any) -> StartEvidence:
@@ -118,6 +119,44 @@ def test_evidence_ends_if_the_clock_is_set_back() -> None:
 def test_what_has_become_free_since_may_be_used(allocated: dict[str, Any], number: int) -> None:
     evidence = learned(shape(cpu=4, memory="8Gi"), cpu=50, memory="32Gi")
     assert limit(evidence, shape(cpu=4, memory="8Gi"), 1, **{"memory": "32Gi", **allocated}) == number
+
+
+@pytest.mark.parametrize(
+    ("waiting", "number"),
+    [
+        pytest.param({"cpu": 4, "pods": 1}, 0, id="as large"),
+        pytest.param({"cpu": 12, "pods": 3}, 0, id="more of them"),
+        pytest.param({"cpu": 3, "pods": 3}, 2, id="smaller"),
+        pytest.param({"cpu": 4}, 2, id="no Pod"),
+    ],
+)
+def test_nothing_has_become_free_while_such_pods_wait_for_a_node(
+    waiting: dict[str, Any], number: int
+) -> None:
+    evidence = learned(shape(cpu=4), cpu=50)
+    assert limit(evidence, shape(cpu=4), 1, cpu=42, waiting=waiting) == number
+    assert evidence.has_freed(member(cpu=42, waiting=waiting)) == (number > 0)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "number"),
+    [
+        pytest.param({"cpu": "300m", "memory": "415Mi"}, 0, id="the same"),
+        pytest.param({"cpu": "400m", "memory": "267Mi"}, 0, id="more of one and less of the other"),
+        pytest.param({"cpu": "150m", "memory": "208Mi"}, 0, id="half"),
+        pytest.param({"cpu": "149m", "memory": "415Mi"}, None, id="less than half of one"),
+        pytest.param({"cpu": "400m"}, None, id="none of one"),
+    ],
+)
+def test_with_care_requests_of_at_least_half_the_size_count(
+    wanted: dict[str, Any], number: int | None
+) -> None:
+    evidence = learned(shape(cpu="300m", memory="415Mi"))
+    snapshot = Snapshot.of([member()])
+    assert evidence.limits(shape(**wanted), snapshot, PAUSE - 1, careful=True).get(NAME) == number
+    larger = wanted == {"cpu": "300m", "memory": "415Mi"}
+    assert (NAME in evidence.limits(shape(**wanted), snapshot, PAUSE - 1)) == larger
+    assert (NAME in evidence.limits(shape(**wanted), snapshot, PAUSE, careful=True)) == larger
 
 
 def test_without_requests_places_among_the_pods_are_counted() -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from karmada_pyscheduler.scheduler.resync import SETTLE_SECONDS
 from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.testing import make
 from karmada_scheduler_plugins.started_capacity import MOST_AT_ONCE, StartedCapacity
@@ -210,6 +211,53 @@ async def test_budgets_of_placement_guard_count_moves() -> None:
     assert fleet.running("one") + fleet.running("two") == 16
 
 
+@pytest.mark.parametrize("protects", [True, False])
+async def test_with_overcommit_protection_two_bindings_do_not_move_to_the_same_capacity(
+    *, protects: bool
+) -> None:
+    gates = FeatureGates({"SchedulingOvercommitProtection": protects})
+    fleet = Fleet({"m1": Member([4], closed=96), "m2": Member([9]), "m3": Member([8])}, gates=gates)
+    for name in ("one", "two"):
+        fleet.deploy(name, replicas=8, scheduling=AGGREGATED)
+    await fleet.pass_(START - 5)
+    assert fleet.shares("one") == fleet.shares("two") == {"m1": 8}
+    await fleet.pass_(SOON)
+    assert [fleet.moves(name) for name in ("one", "two")] == [1, 1]
+    assert (fleet.running("one") + fleet.running("two") == 16) == protects
+
+
+# --- where moves go ---
+
+
+async def similar(cpu: int) -> Fleet:
+    """Return a fleet in which 4 cpu wait on m1, and a binding of so many cpu waits on m2; by its summary, m1 is the roomiest."""
+    fleet = Fleet({"m1": Member([3], closed=200), "m2": Member([4], closed=96), "m3": Member([40])})
+    for name, place, size, replicas in (("large", "m1", 4, 1), ("web", "m2", cpu, 6)):
+        clusters = [{"name": place, "replicas": replicas}]
+        fleet.deploy(name, replicas=replicas, cpu=size, scheduling=AGGREGATED, clusters=clusters)
+    fleet.server.change(
+        "large", placement={"clusterAffinity": {"clusterNames": ["m1"]}, "replicaScheduling": AGGREGATED}
+    )
+    await fleet.pass_(START + SOON)
+    return fleet
+
+
+@pytest.mark.parametrize(("cpu", "target"), [(2, "m3"), (1, "m1")])
+async def test_what_waits_avoids_clusters_on_which_requests_up_to_twice_as_large_wait(
+    cpu: int, target: str
+) -> None:
+    fleet = await similar(cpu)
+    assert fleet.shares() == {"m2": 4 // cpu, target: 6 - 4 // cpu}
+
+
+async def test_what_waits_goes_there_if_no_other_cluster_takes_it() -> None:
+    fleet = Fleet({"m1": Member([3], closed=200), "m2": Member([1])})
+    fleet.deploy("large", replicas=1, cpu=4, scheduling=AGGREGATED)
+    fleet.deploy("web", replicas=1, cpu=3, scheduling=AGGREGATED, clusters=[{"name": "m2", "replicas": 1}])
+    await fleet.pass_(START + SOON)
+    assert (fleet.shares(), fleet.running()) == ({"m1": 1}, 1)
+
+
 # --- what is evidence ---
 
 
@@ -406,6 +454,24 @@ async def test_evidence_stays_when_nodes_are_lost() -> None:
     fleet.deploy("second", replicas=1, cpu=8, scheduling=AGGREGATED)
     await fleet.run()
     assert fleet.shares("second") == {"m2": 1}
+
+
+async def test_what_evicted_pods_leave_on_lost_nodes_is_not_given_again() -> None:
+    fleet = Fleet({"m1": Member([8, 4], closed=96), "m2": Member([4]), "m3": Member([20], closed=0)})
+    for name, replicas in (("first", 2), ("second", 1)):
+        fleet.deploy(name, replicas=replicas, cpu=8, clusters=[{"name": "m1", "replicas": replicas}])
+    fleet.server.change(
+        "second", placement={"clusterAffinity": {"clusterNames": ["m1"]}, "replicaScheduling": DYNAMIC}
+    )
+    await fleet.pass_(START)
+    for pod in fleet.members["m1"].pods:
+        pod.node = None
+    fleet.members["m1"].nodes, fleet.members["m1"].closed = [4], 104
+    fleet.members["m3"].nodes = [8]
+    await fleet.pass_(5)
+    fleet.deploy("third", replicas=1, cpu=8, scheduling=AGGREGATED)
+    await fleet.pass_(5)
+    assert fleet.shares("third") == {}
 
 
 async def test_a_cluster_gets_one_replica_after_a_pause_and_then_after_twice_the_pause() -> None:
