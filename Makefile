@@ -154,7 +154,7 @@ check-models: binaries ## the simulation's models of Karmada's controllers again
 
 .PHONY: check-state
 check-state: binaries ## broken and healthy bindings on a real control plane: headline, cause, remedy, exit status and JSON of what is said about each (ARGS="-k NAME", ARGS=--collect-only)
-	@$(BIN)/pytest -v -p no:xdist --no-header --tb=short --thorough tests/e2e/test_state_situations.py $(ARGS)
+	@$(BIN)/pytest -v -p no:xdist --no-header --tb=short --thorough tests/e2e/test_state_situations.py tests/e2e/test_started_capacity.py $(ARGS)
 
 .PHONY: fuzz
 fuzz: install ## compare decisions of our core and the real Go core in generated cases (CASES=10000 SEED=1 ARGS=--features)

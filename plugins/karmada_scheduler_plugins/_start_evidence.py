@@ -115,8 +115,7 @@ class StartEvidence:
     ) -> dict[str, int]:
         """Return how many replicas more of a request the clusters may take that do not start it, by name.
 
-        With ``careful``, up to the first trial, also those that do not start requests up to twice as large: each of their nodes
-        takes one replica at most.
+        With ``careful``, up to the first trial, also those that do not start requests up to four times as large.
         """
         limits: dict[str, int] = {}
         for name in list(self.known):
@@ -125,7 +124,7 @@ class StartEvidence:
             known = [
                 each
                 for each in self.known[cluster.name]
-                if is_at_least(shape, each.shape, 2 if careful and each.pauses(now) < 1 else 1)
+                if is_at_least(shape, each.shape, 4 if careful and each.pauses(now) < 1 else 1)
             ]
             if known:
                 found = [each.available(shape, cluster, now) for each in known]

@@ -75,7 +75,7 @@ class _Move(NamedTuple):
         at: When it was made, in seconds since 1970.
         pause: Seconds until the next one may be made if nothing becomes free: longer after a trial.
         limit: How many replicas the next one may take; 0 for no limit.
-        careful: Whether the next one avoids clusters that do not start requests up to twice as large.
+        careful: Whether the next one avoids clusters that do not start requests up to four times as large.
         targets: The next one, once accepted; it counts when it is reserved.
     """
 

@@ -1,13 +1,18 @@
-"""StartedCapacity on members with kube-schedulers of their own: a slow image, nodes that are cordoned, and one that fails."""
+"""StartedCapacity on members with kube-schedulers of their own: slow images, quotas, nodes that are cordoned, tainted or fail.
+
+The situations after the first one are made with ``make check-state``.
+"""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.e2e.asking import Asking, reader
 from tests.e2e.conftest import StartScheduler, enabling
 from tests.e2e.test_running_pods import ready
 from tests.e2e.workload import DYNAMIC, Workload, named
@@ -59,3 +64,86 @@ def test_what_waits_for_a_node_moves_and_finds_a_node_that_is_not_cordoned_any_m
     web.wait(lambda found: ready(found) < 10, "some not ready")
     web.wait(lambda found: ready(found) == 10, "all ready", timeout=60)
     assert web.placed()[B] >= 6
+
+
+@pytest.fixture
+def ask(controlplane: ControlPlane, web: Workload, request: pytest.FixtureRequest) -> Asking:
+    """Asks about what took too long for every run."""
+    if not request.config.getoption("--thorough"):
+        pytest.skip("make check-state has it")
+    return Asking(reader(controlplane), web.namespace)
+
+
+def wait_for_moves(controlplane: ControlPlane, begun: float) -> None:
+    """Wait until what waits since a moment would have moved: a cluster reports every ten seconds."""
+    controlplane.wait_for(time.monotonic, "a move", until=lambda now: now > begun + 15, timeout=20)
+
+
+def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move(
+    controlplane: ControlPlane,
+    members: None,
+    web: Workload,
+    ask: Asking,
+    start_scheduler: StartScheduler,
+    tmp_path: Path,
+) -> None:
+    start_scheduler(enabling(tmp_path, StartedCapacity=ARGS))
+    quota = {"metadata": {"name": "pods", "namespace": web.namespace}, "spec": {"hard": {"pods": "1"}}}
+    client = controlplane.members[A].client
+    client.create({"apiVersion": "v1", "kind": "ResourceQuota", **quota})
+    deploy(web, 6, "1", A, B)
+    web.wait(lambda found: ready(found) == 4, "four ready", timeout=40)
+    placed, begun = web.placed(), time.monotonic()
+    said = ask.explain()
+    assert (said.codes, said.evidence["running"]) == (["Unhealthy"], {A: 1}), "no other Pod exists there"
+
+    wait_for_moves(controlplane, begun)
+    client.delete(f"/api/v1/namespaces/{web.namespace}/resourcequotas/pods")
+    web.wait(lambda found: ready(found) == 6, "all ready", timeout=60)
+    assert web.placed() == placed
+
+
+def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if_no_other_has_capacity(
+    controlplane: ControlPlane,
+    members: None,
+    web: Workload,
+    ask: Asking,
+    start_scheduler: StartScheduler,
+    tmp_path: Path,
+) -> None:
+    start_scheduler(enabling(tmp_path, StartedCapacity={**ARGS, "trialSeconds": 600}))
+    deploy(web, 12, "1", A, B)
+    web.wait(lambda found: ready(found) == 12, "all ready", timeout=60)
+    assert web.placed() == {A: 8, B: 4}
+
+    member, begun = controlplane.members[A], time.monotonic()
+    member.report_ready(f"{A}-node-2", ready=False)
+    web.wait(lambda found: ready(found) == 8, "eight ready", timeout=40)
+    wait_for_moves(controlplane, begun)
+    said = ask.explain()
+    assert (said.codes, said.evidence["ready"]) == (["Unhealthy"], {A: 4})
+    assert web.placed() == {A: 8, B: 4}
+    member.report_ready(f"{A}-node-2", ready=True)
+    web.wait(lambda found: ready(found) == 12, "all ready again", timeout=60)
+
+
+def test_what_waits_behind_a_taint_starts_there_once_it_is_removed(
+    controlplane: ControlPlane,
+    members: None,
+    web: Workload,
+    ask: Asking,
+    start_scheduler: StartScheduler,
+    tmp_path: Path,
+) -> None:
+    start_scheduler(enabling(tmp_path, StartedCapacity=ARGS))
+    node = f"/api/v1/nodes/{A}-node-2"
+    client = controlplane.members[A].client
+    client.patch(node, {"spec": {"taints": [{"key": "held", "effect": "NoSchedule"}]}})
+    deploy(web, 10, "1", A, B)
+    web.wait(lambda found: ready(found) == 8, "eight ready", timeout=40)
+    said = ask.explain()
+    assert (said.codes, said.evidence["ready"]) == (["Unhealthy"], {A: 4, B: 4})
+
+    client.patch(node, {"spec": {"taints": None}})
+    web.wait(lambda found: ready(found) == 10, "all ready", timeout=60)
+    assert web.placed() == {A: 6, B: 4}

@@ -143,14 +143,12 @@ def test_nothing_has_become_free_while_such_pods_wait_for_a_node(
     [
         pytest.param({"cpu": "300m", "memory": "415Mi"}, 0, id="the same"),
         pytest.param({"cpu": "400m", "memory": "267Mi"}, 0, id="more of one and less of the other"),
-        pytest.param({"cpu": "150m", "memory": "208Mi"}, 0, id="half"),
-        pytest.param({"cpu": "149m", "memory": "415Mi"}, None, id="less than half of one"),
+        pytest.param({"cpu": "75m", "memory": "104Mi"}, 0, id="a quarter"),
+        pytest.param({"cpu": "74m", "memory": "415Mi"}, None, id="less than a quarter of one"),
         pytest.param({"cpu": "400m"}, None, id="none of one"),
     ],
 )
-def test_with_care_requests_of_at_least_half_the_size_count(
-    wanted: dict[str, Any], number: int | None
-) -> None:
+def test_with_care_requests_of_at_least_a_quarter_count(wanted: dict[str, Any], number: int | None) -> None:
     evidence = learned(shape(cpu="300m", memory="415Mi"))
     snapshot = Snapshot.of([member()])
     assert evidence.limits(shape(**wanted), snapshot, PAUSE - 1, careful=True).get(NAME) == number

@@ -229,24 +229,17 @@ async def test_with_overcommit_protection_two_bindings_do_not_move_to_the_same_c
 # --- where moves go ---
 
 
-async def similar(cpu: int) -> Fleet:
-    """Return a fleet in which 4 cpu wait on m1, and a binding of so many cpu waits on m2; by its summary, m1 is the roomiest."""
-    fleet = Fleet({"m1": Member([3], closed=200), "m2": Member([4], closed=96), "m3": Member([40])})
-    for name, place, size, replicas in (("large", "m1", 4, 1), ("web", "m2", cpu, 6)):
-        clusters = [{"name": place, "replicas": replicas}]
-        fleet.deploy(name, replicas=replicas, cpu=size, scheduling=AGGREGATED, clusters=clusters)
-    fleet.server.change(
-        "large", placement={"clusterAffinity": {"clusterNames": ["m1"]}, "replicaScheduling": AGGREGATED}
-    )
-    await fleet.pass_(START + SOON)
-    return fleet
-
-
 @pytest.mark.parametrize(("cpu", "target"), [(2, "m3"), (1, "m1")])
-async def test_what_waits_avoids_clusters_on_which_requests_up_to_twice_as_large_wait(
+async def test_what_waits_avoids_clusters_on_which_requests_up_to_four_times_as_large_wait(
     cpu: int, target: str
 ) -> None:
-    fleet = await similar(cpu)
+    fleet = Fleet({"m1": Member([7], closed=200), "m2": Member([4], closed=96), "m3": Member([40])})
+    fleet.deploy(replicas=6, cpu=cpu, scheduling=AGGREGATED, clusters=[{"name": "m2", "replicas": 6}])
+    only_m1 = {"clusterAffinity": {"clusterNames": ["m1"]}, "replicaScheduling": AGGREGATED}
+    requirements = {"resourceRequest": {"cpu": "8"}}
+    fleet.put("large", replicas=1, replicaRequirements=requirements, placement=only_m1)
+    await fleet.pass_(START + SOON)
+    assert fleet.shares("large") == {"m1": 1}
     assert fleet.shares() == {"m2": 4 // cpu, target: 6 - 4 // cpu}
 
 
