@@ -26,12 +26,14 @@ class _Evidence(NamedTuple):
     Attributes:
         at: When they waited there last, or were tried, in seconds since 1970.
         free: What Pods with a node left of the cluster then.
+        nodes: How many of its nodes were ready then.
         pause: Seconds until a trial is due.
     """
 
     shape: ReplicaRequirements
     at: float
     free: Mapping[str, Quantity]
+    nodes: int
     pause: float
 
     def pauses(self, now: float) -> float:
@@ -43,11 +45,11 @@ class _Evidence(NamedTuple):
 
         Evidence that nobody has tried for two pauses limits nothing. It is kept, so that the next pause is longer.
         It is not known which resource was missing. The one of which enough for the most replicas has become free counts,
-        unless such Pods wait there: what evicted Pods leave on a node that is lost is not free.
+        unless nodes were lost since, which Pods have left as well.
         """
         if self.pauses(now) >= 2:
             return MAX_INT32
-        free = self.free if without_node(cluster, self.shape) else _free(cluster)
+        free = self.free if (cluster.ready_nodes or 0) < self.nodes else _free(cluster)
         gained = [
             (free.get(name, ZERO) - self.free.get(name, ZERO)).milli_value // amount.milli_value
             for name, amount in _amounts(shape).items()
@@ -78,7 +80,10 @@ class StartEvidence:
                 (min((1 + (each.pauses(now) >= 2)) * each.pause, LONGEST_PAUSE) for each in larger),
                 default=self._first,
             )
-            self._keep(cluster.name, [*others, _Evidence(shape, now, _free(cluster), pause)])
+            self._keep(
+                cluster.name,
+                [*others, _Evidence(shape, now, _free(cluster), cluster.ready_nodes or 0, pause)],
+            )
 
     def started(self, name: str, shape: ReplicaRequirements) -> bool:
         """Forget what is known about requests that are not larger than one that a cluster has started; say if it was any."""

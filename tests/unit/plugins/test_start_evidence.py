@@ -21,9 +21,9 @@ def shape(**request: Any) -> ReplicaRequirements:
     return ReplicaRequirements({name: quantity.parse(str(amount)) for name, amount in request.items()})
 
 
-def member(*, waiting: dict[str, Any] | None = None, **allocated: Any) -> Cluster:
+def member(*, nodes: int | None = None, **allocated: Any) -> Cluster:
     made = cluster(NAME).capacity(cpu=100, memory="400Gi").allocated(allocated)
-    return made.allocating(waiting or {}).build()
+    return (made if nodes is None else made.ready_nodes(nodes)).build()
 
 
 def limit(evidence: StartEvidence, wanted: ReplicaRequirements, now: float, **amounts: Any) -> int | None:
@@ -121,21 +121,11 @@ def test_what_has_become_free_since_may_be_used(allocated: dict[str, Any], numbe
     assert limit(evidence, shape(cpu=4, memory="8Gi"), 1, **{"memory": "32Gi", **allocated}) == number
 
 
-@pytest.mark.parametrize(
-    ("waiting", "number"),
-    [
-        pytest.param({"cpu": 4, "pods": 1}, 0, id="as large"),
-        pytest.param({"cpu": 12, "pods": 3}, 0, id="more of them"),
-        pytest.param({"cpu": 3, "pods": 3}, 2, id="smaller"),
-        pytest.param({"cpu": 4}, 2, id="no Pod"),
-    ],
-)
-def test_nothing_has_become_free_while_such_pods_wait_for_a_node(
-    waiting: dict[str, Any], number: int
-) -> None:
-    evidence = learned(shape(cpu=4), cpu=50)
-    assert limit(evidence, shape(cpu=4), 1, cpu=42, waiting=waiting) == number
-    assert evidence.has_freed(member(cpu=42, waiting=waiting)) == (number > 0)
+@pytest.mark.parametrize(("nodes", "number"), [(8, 2), (7, 2), (6, 0), (None, 0)])
+def test_nothing_has_become_free_if_fewer_nodes_are_ready_than_then(nodes: int | None, number: int) -> None:
+    evidence = learned(shape(cpu=4), nodes=7, cpu=50)
+    assert limit(evidence, shape(cpu=4), 1, nodes=nodes, cpu=42) == number
+    assert evidence.has_freed(member(nodes=nodes, cpu=42)) == (number > 0)
 
 
 @pytest.mark.parametrize(
