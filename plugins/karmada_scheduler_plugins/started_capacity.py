@@ -17,7 +17,6 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
-from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
@@ -226,8 +225,8 @@ class StartedCapacity:
         if old is None or not clusters:
             self._moves.pop(binding.key, None)
             known = {}
-        reports = reported_by_cluster(binding.status)
-        earlier = {} if old is None else reported_by_cluster(old.status)
+        reports = binding.status.reported_by_cluster()
+        earlier = {} if old is None else old.status.reported_by_cluster()
         for name, share in clusters:
             total, ready = reports.get(name, (0, None))
             if ready is None or total > share:

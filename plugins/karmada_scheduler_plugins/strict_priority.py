@@ -17,7 +17,6 @@ from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.cluster_groups import last_constraint, preferred_first
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
-from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.select_clusters import ignores_spread, select_clusters
 from karmada_scheduler_plugins._better_first import EVERYWHERE
 from karmada_scheduler_plugins._capacity_ledger import CapacityLedger, StrictPriorityArgs
@@ -83,7 +82,7 @@ class StrictPriority:
             if is_new:
                 self._handle.enqueue(key)
         if status.aggregated_status and key in self._ledger.decided:
-            shares, totals = dict(binding.spec.clusters), reported_by_cluster(status)
+            shares, totals = dict(binding.spec.clusters), status.reported_by_cluster()
             healthy = [report.cluster_name for report in status.aggregated_status if report.health == HEALTHY]
             has_all = [name for name, (total, _) in totals.items() if total >= shares.get(name, 0)]
             self._ledger.reported(key, (*healthy, *has_all))

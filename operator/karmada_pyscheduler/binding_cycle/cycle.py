@@ -40,7 +40,6 @@ from karmada_scheduler.binding_cycle.transaction import BindingTransaction
 from karmada_scheduler.core.condition import retryable
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.guard_additions import may_observe
-from karmada_scheduler.core.lost_updates import reported_by_cluster
 from karmada_scheduler.core.report import Report, status_fields
 from karmada_scheduler.framework.diagnosis import FitError, HeldError, KeptError, SchedulingError
 from karmada_scheduler.framework.result import Result
@@ -217,7 +216,7 @@ class BindingCycle(IdentityStruct):
             log.warning("Cannot let Karmada apply %s once more: %s", binding.key.display, error)
             return AttemptOutcome(Action.RETRY, error) if isinstance(error, NotLeadingError) else DONE
         shares = {each.name: each.replicas for each in stored.spec.clusters}
-        reports = reported_by_cluster(stored.status)
+        reports = stored.status.reported_by_cluster()
         text = "Karmada is to apply it once more, as " + ", ".join(
             f"{name} reports {reports[name].total} of {shares[name]} replicas"
             if name in reports

@@ -271,3 +271,9 @@ class BindingStatus(Struct, frozen=True):
     def condition(self, type_: str) -> Mapping[str, Any] | None:
         """Return the condition of a type, None without one."""
         return next((condition for condition in self.conditions if condition.get("type") == type_), None)
+
+    def reported_by_cluster(self) -> dict[str, ReportedReplicas]:
+        """Return how many replicas each cluster reports, as far as that is known."""
+        names = (each.cluster_name for each in self.aggregated_status)
+        known = zip(names, self.reported_replicas, strict=False)
+        return {name: replicas for name, replicas in known if replicas is not None}

@@ -12,8 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from karmada_scheduler.api.binding import Binding, BindingStatus
-from karmada_scheduler.api.binding_spec import ReportedReplicas
+from karmada_scheduler.api.binding import Binding
 
 _FULLY_APPLIED: Final = "FullyApplied"
 
@@ -29,16 +28,9 @@ def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:
     if binding.deleting or spec.graceful_eviction_tasks or len(spec.components) > 1 or not is_reported:
         return ()
     reported = {each.cluster_name for each in status.aggregated_status}
-    reports = reported_by_cluster(status)
+    reports = status.reported_by_cluster()
     return tuple(
         name
         for name, share in spec.clusters
         if name not in reported or reports.get(name, (share,))[0] != share
     )
-
-
-def reported_by_cluster(status: BindingStatus) -> dict[str, ReportedReplicas]:
-    """Return how many replicas each cluster reports, as far as that is known."""
-    names = (each.cluster_name for each in status.aggregated_status)
-    known = zip(names, status.reported_replicas, strict=False)
-    return {name: replicas for name, replicas in known if replicas is not None}

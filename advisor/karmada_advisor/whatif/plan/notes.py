@@ -25,7 +25,6 @@ from karmada_advisor.whatif.plan.lint_upgrade import upgrade_notes
 from karmada_advisor.whatif.plan.model import Effect, PlanHeldBy
 from karmada_advisor.whatif.plan.what_if import WhatIf, is_from_detector
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, BindingKey
-from karmada_scheduler.core.lost_updates import reported_by_cluster
 
 
 def _when_lost(what_if: WhatIf) -> Iterator[str]:
@@ -148,7 +147,7 @@ def _running(every: Iterable[Comparison], loads: Iterable[ClusterLoad]) -> Itera
     """Yield on which clusters whose replicas change not all that are assigned now run, as the clusters report."""
     assigned, ready = Counter[str](), Counter[str]()
     for each in every:
-        reports = {} if each.old is None else reported_by_cluster(each.old.status)
+        reports = {} if each.old is None else each.old.status.reported_by_cluster()
         for name, share in each.before:
             if (known := reports.get(name, (0, None))[1]) is not None:
                 assigned[name] += share
