@@ -17,6 +17,7 @@ from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import schedulers_of, seen_in_bindings, seen_in_event
 from karmada_advisor.state.stored import binding_key, condition_of, mapping, mappings, value_at
 from karmada_pyscheduler.client import karmada
+from karmada_pyscheduler.client.bindings_schema import DOCUMENTS
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.metadata import MetadataClient, ServedResource
@@ -75,9 +76,8 @@ def read(
             text = f"{connection.server} has not answered within {plane.timeout:g} s{what}"
             raise LiveError(text) from None
         except ApiError as error:
-            raise LiveError(
-                f"{reading.subject}: {error}{_RIGHTS if error.code == FORBIDDEN else ''}"
-            ) from error
+            needs_right = error.code == FORBIDDEN and reading.subject != DOCUMENTS
+            raise LiveError(f"{reading.subject}: {error}{_RIGHTS if needs_right else ''}") from error
         finally:
             await connection.close()
 
