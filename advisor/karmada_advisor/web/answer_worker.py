@@ -42,6 +42,8 @@ _KEPT: Final = 32
 
 _NICENESS: Final = 5
 """Lists come first."""
+_NICENESS_OF_REPORTS: Final = 15
+"""What takes longer than an answer may, nobody waits for."""
 MAX_MIB: Final = 1024
 """Memory that it may take besides that of the page; less in a container that has less."""
 MOST_AT_ONCE: Final = 3
@@ -177,7 +179,7 @@ def _separate(seconds: float, writing: int) -> None:
     os.closerange(writing + 1, min(_FILE_DESCRIPTORS, resource.getrlimit(resource.RLIMIT_NOFILE)[0]))
     gc.freeze()  # a collection would write to the pages of all objects, and so copy them
     gc.disable()  # a quarter of the time of a large plan; the memory is bounded
-    os.nice(_NICENESS)
+    os.nice(_NICENESS if seconds <= SECONDS else _NICENESS_OF_REPORTS)
     limit = int(seconds) + 1  # the kernel ends it where the page was killed
     resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
 

@@ -260,3 +260,11 @@ async def test_an_answer_may_have_an_event_loop_of_its_own() -> None:
         return 7
 
     assert await AnswerWorker().answer("key", lambda: asyncio.run(later())) == 7
+
+
+async def test_what_takes_longer_than_an_answer_leaves_the_cores_to_answers() -> None:
+    worker = AnswerWorker()
+    answer, report = [
+        await worker.run(lambda: os.nice(0), seconds) for seconds in (answer_worker.SECONDS, 600.0)
+    ]
+    assert os.nice(0) < answer < report
