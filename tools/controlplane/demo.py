@@ -155,7 +155,7 @@ def _leave(karmada: ControlPlane, records: str) -> None:
     """Capture the objects before everything ends, and print the commands that read them."""
     captured = karmada.folder / "objects.json.gz"
     command = [sys.executable, "-m", "karmada_scheduler", "explain", f"--kubeconfig={karmada.kubeconfig}"]
-    command += [f"--namespace={NAMESPACE}", "deployment/web-my", f"--from={records}", f"--capture={captured}"]
+    command += ["--all-namespaces", f"--from={records}", f"--capture={captured}"]
     answer = subprocess.run(command, capture_output=True, text=True, check=False)
     if answer.returncode > 1:
         print(f"The objects could not be captured: {answer.stderr.strip()}")
