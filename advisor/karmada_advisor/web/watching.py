@@ -264,7 +264,7 @@ class Watcher(Lister):
         """Read the Leases, and what else is not watched."""
         found = await asyncio.to_thread(live.read_schedulers, self._plane, self.fleet.bindings)
         policies, _ = await asyncio.to_thread(taint_policies_of, self._taint_policies, self._plane, found)
-        if self._clock() >= self._next_templates:
+        if not self.progress and self._clock() >= self._next_templates:  # no start waits for them
             await self._read_templates()
         self.fleet.surround(Surroundings(found, self._rules.running, policies, *self._templates))
 
