@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from karmada_advisor.state.reading import Facts, state_of
-from karmada_scheduler.testing import BindingBuilder, cluster
+from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, cluster
 from tests.unit.plan.asking import plan_of
 from tests.unit.plan.test_classes import settled, web
 
@@ -30,9 +31,9 @@ def ready(count: int, of: int) -> dict[str, int]:
     return {name: value for name, value in found.items() if value}
 
 
-def notes(*bindings: BindingBuilder, replicas: int) -> list[str]:
+def notes(*bindings: BindingBuilder, replicas: int, fleet: Sequence[ClusterBuilder] = FLEET) -> list[str]:
     """Return what the plan of another number of replicas says about what runs."""
-    plan = plan_of(FLEET, bindings, lambda draft: draft.scale("default/web", replicas))
+    plan = plan_of(fleet, bindings, lambda draft: draft.scale("default/web", replicas))
     return [note for note in plan.notes if note.startswith("of ")]
 
 
@@ -65,6 +66,17 @@ def test_clusters_that_get_fewer_say_only_how_many_run() -> None:
 def test_nothing_is_said_of_clusters_on_which_all_run_or_it_is_not_known(status: dict[str, Any]) -> None:
     asked = reporting(settled(web(replicas=4), m1=4), m1=status)
     assert notes(asked, replicas=8) == []
+
+
+def test_what_a_cluster_has_reported_before_it_was_not_ready_says_nothing_as_in_an_explanation() -> None:
+    fleet = [cluster("m1").capacity(cpu=100).condition("Ready", "False"), FLEET[1]]
+    asked = reporting(settled(web(replicas=8), m1=4, m2=4), m1=ready(2, 4), m2=ready(3, 4))
+    assert notes(asked, replicas=16, fleet=fleet) == [
+        f"of 4 replicas assigned to m2 and reported, 3 run; {NOT_JUDGED}"
+    ]
+    facts = Facts(cluster_of={each.build().name: each.manifest() for each in fleet}.get)
+    stored = state_of(asked.build(), asked.manifest(), facts).replicas
+    assert (stored.running, stored.unknown) == (3, 4)
 
 
 def test_nothing_is_said_of_clusters_whose_replicas_do_not_change() -> None:

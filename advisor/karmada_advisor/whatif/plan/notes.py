@@ -13,6 +13,7 @@ from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.model import BindingEntry
+from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.quota import Quota, grows, not_sure
 from karmada_advisor.state.stored import PRESERVED, evicting_from, part, requirers
 from karmada_advisor.whatif.plan import deletions
@@ -136,18 +137,23 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
     if what_if.rebalances_not_judged:
         count = counted(what_if.rebalances_not_judged, "binding")
         yield f"not judged: whether a rebalance would move {count}, because there was no time"
-    yield from _running(every, [load for mode in capacity[:1] for load in mode.clusters])
+    yield from _running(what_if, [load for mode in capacity[:1] for load in mode.clusters])
     yield from _limits(what_if, quotas, capacity)
     gated = sum(1 for each in every if each.decided is not None and each.decided.reason == "Gated")
     if gated:
         yield f"{counted(gated, 'binding is', 'bindings are')} gated by a PreEnqueue plugin"
 
 
-def _running(every: Iterable[Comparison], loads: Iterable[ClusterLoad]) -> Iterator[str]:
-    """Yield on which clusters whose replicas change not all that are assigned now run, as the clusters report."""
+def _running(what_if: WhatIf, loads: Iterable[ClusterLoad]) -> Iterator[str]:
+    """Yield on which clusters whose replicas change not all that are assigned now run, as clusters that are ready report."""
+    clusters = what_if.inputs.before.clusters
+    loads = [load for load in loads if not cluster_problem(load.name, clusters.get(load.name))[0]]
+    names = {load.name for load in loads}
     assigned, ready = Counter[str](), Counter[str]()
-    for each in every:
-        reports = {} if each.old is None else each.old.status.reported_by_cluster()
+    for each in what_if.comparisons.values():
+        if each.old is None or names.isdisjoint(name for name, _ in each.before):
+            continue
+        reports = each.old.status.reported_by_cluster()
         for name, share in each.before:
             if (known := reports.get(name, (0, None))[1]) is not None:
                 assigned[name] += share
