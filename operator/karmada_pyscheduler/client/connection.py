@@ -202,7 +202,7 @@ class Connection(IdentityStruct):
         self.on_response(method, self._host, 0)
         text = str(error) or type(error).__name__
         expired = self.login.explain(identity)
-        through = f" through {identity.proxy}" if identity.proxy_url else ""
+        through = f" through {identity.proxy}" if identity.proxy else ""
         return ApiError(f"cannot reach {self.server}{through}: {text}{f' ({expired})' if expired else ''}")
 
     def _refusal(self, response: Response, what: str, identity: Identity) -> ApiError:

@@ -121,7 +121,7 @@ class Identity(Struct, frozen=True, kw_only=True, eq=False):
         tls: The TLS context; the same object as long as the certificates are the same.
         tls_name: The name in the server's certificate, if it is not that of the URL.
         proxy_url: The proxy of the kubeconfig or of the environment.
-        proxy: The same without its password, and what names it, shown to users; without a proxy, of no meaning.
+        proxy: The same without its password, and what names it, shown to users; "" without a proxy.
         material: A hash of the certificates and keys of ``tls``.
         files: The files from which the credentials were read.
         loaded_at: In seconds since 1970.
