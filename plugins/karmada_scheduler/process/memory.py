@@ -33,11 +33,8 @@ def _malloc_trim() -> Callable[[int], int] | None:
 @contextmanager
 def paused_collection() -> Iterator[None]:
     """Run a block, such as the initial lists, without collections, then ``freeze_objects``."""
-    gc.disable()
-    try:
+    with no_collection():
         yield
-    finally:
-        gc.enable()
     freeze_objects()
 
 
