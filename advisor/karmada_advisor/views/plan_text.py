@@ -110,7 +110,11 @@ def _nothing(plan: Plan) -> str:
 
 
 def _classes(plan: Plan) -> Table:
-    has_later = bool(plan.counts["latent"]) or plan.not_derived is not None or len(plan.after_rebalance) > 3
+    has_later = (
+        bool(plan.counts["latent"])
+        or plan.not_derived is not None
+        or words.NOT_JUDGED in plan.after_rebalance
+    )
     rows = []
     for name, now, later in words.rows(plan):
         counts = [f"{now:,}", *(["" if later is None else f"{later:,}"] if has_later else [])]

@@ -21,9 +21,9 @@ _GI: Final = 2**30
 _MI: Final = 2**20
 _MANY: Final = {"policy": "policies"}
 
-_NOT_JUDGED: Final = model.Effect.NOT_JUDGED.value
+NOT_JUDGED: Final = model.Effect.NOT_JUDGED.value
 
-BAD: Final = frozenset({"stuck", "unplaced", "undecided", _NOT_JUDGED, "cannot-start"})
+BAD: Final = frozenset({"stuck", "unplaced", "undecided", NOT_JUDGED, "cannot-start"})
 """The classes that are marked."""
 
 
@@ -89,7 +89,7 @@ def summary(plan: model.Plan) -> str:
         text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
     if failing:
         text += f"; {counted(failing, 'fails', 'fail')} at the next rebalance"
-    if not_judged := plan.after_rebalance.get(_NOT_JUDGED):
+    if not_judged := plan.after_rebalance.get(NOT_JUDGED):
         text += f"; {counted(not_judged, 'is', 'are')} not judged for the next rebalance"
     if plan.overcommitted:
         text += f"; {counted(len(plan.overcommitted), 'cluster')} overcommitted"
@@ -126,7 +126,7 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     now = {**plan.counts, "unchanged": kept}
     later = {
         name: plan.after_rebalance[name]
-        for name in ("unchanged", "moved", "stuck", _NOT_JUDGED)
+        for name in ("unchanged", "moved", "stuck", NOT_JUDGED)
         if name in plan.after_rebalance
     }
     later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
@@ -139,7 +139,7 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
 
 
 _REMARKS: Final = {
-    _NOT_JUDGED: "the rules by which their scheduler decides, or their replicas, are not known",
+    NOT_JUDGED: "the rules by which their scheduler decides, or their replicas, are not known",
     "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or "
     "dispatching is suspended",
     "pending": "unchanged, without a cluster before and after",

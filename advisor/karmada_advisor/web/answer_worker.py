@@ -43,7 +43,7 @@ _KEPT: Final = 32
 _NICENESS: Final = 5
 """Lists come first."""
 _NICENESS_OF_REPORTS: Final = 15
-"""What takes longer than an answer may, nobody waits for."""
+"""Of what may take longer than an answer: nobody waits for it."""
 MAX_MIB: Final = 1024
 """Memory that it may take besides that of the page; less in a container that has less."""
 MOST_AT_ONCE: Final = 3

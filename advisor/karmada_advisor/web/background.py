@@ -209,10 +209,8 @@ class Background(IdentityStruct):
 
             causes = find_causes(state.contents.index.groups, cause_of, seconds=_SCAN_SECONDS)
             stamps = {key: rows[key].stamp for key in causes}
-            templates = _templates_of(state)
-            causes = {**causes, **{key: cause for key, (_, cause) in templates.items()}}
-            states = {key: found for key, (found, _) in templates.items()}
-            return CauseScan(causes, stamps, str(using.rules), tuple(problems), states)
+            states, of_templates = _templates_of(state)
+            return CauseScan({**causes, **of_templates}, stamps, str(using.rules), tuple(problems), states)
 
     async def _report(self, worker: AnswerWorker, state: PageState) -> None:
         try:
@@ -248,19 +246,21 @@ class Background(IdentityStruct):
         )
 
 
-def _templates_of(state: PageState) -> Mapping[BindingKey, tuple[BindingState, Cause | None]]:
-    """Return state and cause of the templates that have no binding, as far as there is time."""
-    objects, found = state.contents.objects, {}
+def _templates_of(state: PageState) -> tuple[Mapping[BindingKey, BindingState], Causes]:
+    """Return states and causes of the templates that have no binding, as far as there is time."""
+    objects = state.contents.objects
+    states, causes = dict[BindingKey, BindingState](), dict[BindingKey, Cause | None]()
     began = time.thread_time()
     for template in without_binding(objects, state.contents.templates) if state.contents.templates else ():
         if time.thread_time() - began < _SCAN_SECONDS:
             key, explanation = explain_template(objects, template)
-            found[key] = explanation.state, next(iter(explanation.causes), None)
+            states[key], causes[key] = explanation.state, next(iter(explanation.causes), None)
         else:
             text = "it has no binding; why was not looked for, because there was no time"
             key = BindingKey(template.kind, template.namespace, template.name)
-            found[key] = BindingState(StateName.NOT_CLAIMED, text=text, reason="NotClaimed"), None
-    return found
+            states[key] = BindingState(StateName.NOT_CLAIMED, text=text, reason="NotClaimed")
+            causes[key] = None
+    return states, causes
 
 
 def _said(what: str, error: Exception) -> str:

@@ -55,8 +55,8 @@ KEPT: Final = "PlacementKept"
 HELD: Final = "PlacementHeld"
 CANCELLED: Final = "MoveCancelled"
 WARNED: Final = "GuardWarning"
-"""The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks were written, and
-removed again, and a decision is let through with a warning."""
+"""The reasons of the Events about Guard plugins: nothing fits, a decision is refused, eviction tasks are removed again, and
+a decision is let through with a warning."""
 RESYNCED: Final = "BindingResynced"
 """The reason of the Event for a binding that Karmada is to apply once more."""
 WAITING: Final = "ScheduleBindingWaiting"

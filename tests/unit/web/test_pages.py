@@ -490,7 +490,7 @@ async def test_templates_without_a_binding_are_on_the_first_page_as_explain_prin
     assert (served["templates"], served["knowsTemplates"]) == (2, True)
     assert "o policy matches it; nearest: PropagationPolicy shop/orphaned" in text
     assert "Deployment shop/ orphan" in text
-    assert "Whether templates" not in text
+    assert "Whether there are workloads" not in text
 
 
 @pytest.mark.parametrize(("groups", "is_shown"), [(("apps",), False), (("apps", "batch"), True)])
@@ -516,7 +516,7 @@ async def test_templates_are_shown_to_those_who_may_list_all_of_their_groups(
 async def test_templates_that_were_not_read_are_not_said_to_have_bindings(site: Site) -> None:
     await site.refresh()
     assert (
-        "Whether templates have no binding is not known: they were not read"
+        "Whether there are workloads without a binding is not known: they were not read"
         in (await site.get("/")).page.text
     )
     assert (await site.get("/v1/overview")).fields["knowsTemplates"] is False
