@@ -77,7 +77,7 @@ def explanation_of(
     with explaining(objects, rules, plane) as using, no_collection():
         inputs = using.inputs_of(objects.find())
         inputs = replace(inputs, process=view, facts=replace(inputs.facts, now=now))
-        tense = Tense.REPLAYED if objects.is_capture else Tense.RECOMPUTED
+        tense = Tense.RECOMPUTED if objects.is_live or objects.at is None else Tense.REPLAYED
         explanation = explain(inputs, source=objects.source, tense=tense)
         explanation = replace(explanation, notes=(*explanation.notes, *objects.unread_notes))
         manifest = objects.manifests[inputs.binding.key]

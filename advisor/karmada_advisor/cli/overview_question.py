@@ -99,7 +99,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
 
         groups = grouped(states)
         causes = find_causes(groups, cause_of, seconds=_CAUSES_SECONDS, progress=progress_of_bindings())
-        tense = Tense.REPLAYED if objects.is_capture else Tense.RECOMPUTED
+        tense = Tense.RECOMPUTED if objects.is_live or objects.at is None else Tense.REPLAYED
         moment = at(objects.at or datetime.now(UTC))
         provenance = Provenance(tense, objects.source, moment, rules=str(using.rules))
         found = summary_of(

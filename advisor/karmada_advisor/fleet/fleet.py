@@ -99,11 +99,6 @@ class Fleet(Struct):
     events: Sequence[Manifest] = ()
 
     @property
-    def is_capture(self) -> bool:
-        """Whether it is from a capture, and so of its time."""
-        return not self.is_live and self.at is not None
-
-    @property
     def unlisted(self) -> list[str]:
         """Why bindings other than the wanted one could not be listed."""
         return [text for kind, text in self.coverage.refused.items() if kind in KINDS]

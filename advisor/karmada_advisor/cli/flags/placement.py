@@ -10,6 +10,8 @@ from karmada_advisor.cli.flags import shared
 
 _REMEDY_SECONDS: Final = 2.0
 _WATCH_SECONDS: Final = 600.0
+
+
 _WAIT_SECONDS: Final = 300.0
 
 
