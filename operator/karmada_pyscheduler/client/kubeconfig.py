@@ -217,16 +217,11 @@ class _Credentials:
             shown = _USER_INFO.sub("", self.server)
             raise ConnectionConfigError(f"clusters: server: {shown!r} is not the URL of an HTTP server")
         proxy = self._proxy_url or proxy_of(self.server, os.environ)
-        shown_proxy = ""
-        if proxy:
-            shown = _USER_INFO.sub("", proxy)
-            field, exceptions = "clusters: proxy-url", ""
-            if not self._proxy_url:
-                field = f"{urlsplit(self.server).scheme.upper()}_PROXY"
-                exceptions = "; NO_PROXY has exceptions"
-            if not _is_http_url(proxy):
-                raise ConnectionConfigError(f"{field}: {shown!r} is not the URL of an HTTP proxy")
-            shown_proxy = f"the proxy {shown} ({field}{exceptions})"
+        shown = _USER_INFO.sub("", proxy or "")
+        field = "clusters: proxy-url" if self._proxy_url else f"{urlsplit(self.server).scheme.upper()}_PROXY"
+        if proxy and not _is_http_url(proxy):
+            raise ConnectionConfigError(f"{field}: {shown!r} is not the URL of an HTTP proxy")
+        more = "" if self._proxy_url else "; NO_PROXY has exceptions"
         valid_from = None
         if self._certificate is not None:
             valid_from, expires_at = validity_of_certificate(self._certificate.content)
@@ -250,7 +245,7 @@ class _Credentials:
             tls=known.tls if known is not None and known.material == digest else material.context(),
             tls_name=self._tls_name,
             proxy_url=proxy,
-            proxy=shown_proxy,
+            proxy=f"the proxy {shown} ({field}{more})" if proxy else "",
             material=digest,
             files=tuple(self._files.items()),
             loaded_at=now,
