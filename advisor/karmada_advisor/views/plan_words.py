@@ -124,12 +124,8 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     unrelated = plan.not_derived or 0
     kept = plan.counts["unchanged"] + plan.counts["latent"] - unrelated
     now = {**plan.counts, "unchanged": kept}
-    later = {
-        name: plan.after_rebalance[name]
-        for name in ("unchanged", "moved", "stuck", NOT_JUDGED)
-        if name in plan.after_rebalance
-    }
-    later |= {"unchanged": later["unchanged"] - unrelated, "deferred": now["deferred"]}
+    later = {**plan.after_rebalance, "deferred": now["deferred"]}
+    later["unchanged"] -= unrelated
     found: list[tuple[str, int, int | None]]
     names = (name for name in model.CLASSES if name != model.Effect.LATENT.value)
     found = [(name, now[name], later.get(name)) for name in names]

@@ -193,10 +193,9 @@ def _after_rebalance(
     plans: Sequence[BindingPlan], counts: Mapping[str, int], not_judged: int
 ) -> dict[str, int]:
     failing = sum(1 for each in plans if each.later is not None and each.later.error)
-    moved = counts[Effect.LATENT.value] - failing
     return {
         "unchanged": counts[Effect.UNCHANGED.value] - not_judged,
-        "moved": moved,
+        "moved": counts[Effect.LATENT.value] - failing,
         "stuck": counts[Effect.STUCK.value] + failing,
     } | ({Effect.NOT_JUDGED.value: not_judged} if not_judged else {})
 
