@@ -24,7 +24,7 @@ from karmada_advisor.explain.overview import (
     summary_of,
 )
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.unclaimed import TEMPLATES, read_running, without_binding
+from karmada_advisor.explain.unclaimed import TEMPLATES, list_templates, without_binding
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
@@ -173,9 +173,7 @@ def _chosen(
     if arguments.policy:
         return of_policy(arguments.policy, objects), [], f"of the policy {arguments.policy}"
     templates = (
-        []
-        if arguments.selector
-        else without_binding(objects, _templates(source, objects, only_without_binding=True))
+        [] if arguments.selector else without_binding(objects, _templates(source, objects, only_unbound=True))
     )
     namespace = source.namespace or (source.plane.default_namespace() if objects.is_live else "")
     if arguments.all_namespaces or not namespace:
@@ -187,10 +185,8 @@ def _chosen(
     return chosen, templates, f"in the namespace {namespace}"
 
 
-def _templates(
-    source: FleetSource, objects: Fleet, *, only_without_binding: bool = False
-) -> Sequence[Workload]:
+def _templates(source: FleetSource, objects: Fleet, *, only_unbound: bool = False) -> Sequence[Workload]:
     """Return the templates that were given, or the metadata of those of a control plane that run Pods."""
     if objects.is_live and objects.workloads is None:
-        return read_running(source.plane, objects, only_without_binding=only_without_binding)
+        return list_templates(source.plane, objects, only_unbound=only_unbound)
     return objects.workloads or ()

@@ -164,13 +164,13 @@ def without_binding(fleet: Fleet, templates: Iterable[Workload]) -> list[Workloa
     )
 
 
-def read_running(plane: ControlPlane, fleet: Fleet, *, only_without_binding: bool = False) -> list[Workload]:
+def list_templates(plane: ControlPlane, fleet: Fleet, *, only_unbound: bool = False) -> list[Workload]:
     """Return the metadata of the templates of a control plane that run Pods; ``fleet.coverage`` and warnings say what is not known.
 
     Args:
         plane: The control plane.
         fleet: What was read of it: all bindings.
-        only_without_binding: Whether to keep those only that have no binding.
+        only_unbound: Whether to keep those only that have no binding.
     """
     from karmada_advisor.fleet import live
     from karmada_pyscheduler.client.metadata import KindName
@@ -179,7 +179,7 @@ def read_running(plane: ControlPlane, fleet: Fleet, *, only_without_binding: boo
 
     def is_kept(template: Manifest) -> bool:
         try:
-            return not only_without_binding or lacks(as_workload(template))
+            return not only_unbound or lacks(as_workload(template))
         except ManifestError:  # a warning below
             return True
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from karmada_advisor.cli.output import print_error
 from karmada_advisor.cli.questions import control_plane_of
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.unclaimed import TEMPLATES, read_running
+from karmada_advisor.explain.unclaimed import TEMPLATES, list_templates
 from karmada_advisor.fleet import live
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Coverage
@@ -272,7 +272,7 @@ class Watcher(Lister):
         """Read which templates have no binding; the share of time that this takes is bounded."""
         began = self._clock()
         known = replace(self.fleet.objects(self.fleet.bindings), coverage=Coverage(), warnings=[])
-        found = await asyncio.to_thread(read_running, self._plane, known, only_without_binding=True)
+        found = await asyncio.to_thread(list_templates, self._plane, known, only_unbound=True)
         self._templates = found, known.coverage.refused.get(TEMPLATES, "")
         self._next_templates = self._clock() + _SHARE * (self._clock() - began)
 
