@@ -6,7 +6,7 @@ The situations after the first one are made with ``make check-state``.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,6 +27,8 @@ LEAVES_AT_ONCE = {
     "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1,
 }  # fmt: skip
 
+Start = Callable[[Mapping[str, int]], object]
+
 pytestmark = pytest.mark.in_members
 
 
@@ -40,6 +42,12 @@ def members(controlplane: ControlPlane) -> Iterator[None]:
     in_parallel(controlplane.remove, [A, B])
 
 
+@pytest.fixture
+def start(members: None, start_scheduler: StartScheduler, tmp_path: Path) -> Start:
+    """Starts the scheduler with these args of StartedCapacity, once the members run."""
+    return lambda args: start_scheduler(enabling(tmp_path, StartedCapacity=args))
+
+
 def deploy(web: Workload, replicas: int, cpu: str, *clusters: str, starts_after: str = "0s") -> None:
     """Create a Deployment whose Pods start so long after they are bound, and leave a node that fails."""
     web.apply_policy(named(*clusters, replicaScheduling=DYNAMIC))
@@ -51,9 +59,9 @@ def deploy(web: Workload, replicas: int, cpu: str, *clusters: str, starts_after:
 
 
 def test_what_waits_for_a_node_moves_and_finds_a_node_that_is_not_cordoned_any_more(
-    controlplane: ControlPlane, members: None, web: Workload, start_scheduler: StartScheduler, tmp_path: Path
+    controlplane: ControlPlane, web: Workload, start: Start
 ) -> None:
-    start_scheduler(enabling(tmp_path, StartedCapacity=ARGS))
+    start(ARGS)
     slow = replace(web, name="slow")
     deploy(slow, 1, "100m", A, starts_after="20s")  # else evidence that A takes no more
     deploy(web, 10, "1", A, B)
@@ -81,14 +89,9 @@ def wait_for_moves(controlplane: ControlPlane, begun: float) -> None:
 
 
 def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move(
-    controlplane: ControlPlane,
-    members: None,
-    web: Workload,
-    ask: Asking,
-    start_scheduler: StartScheduler,
-    tmp_path: Path,
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
-    start_scheduler(enabling(tmp_path, StartedCapacity=ARGS))
+    start(ARGS)
     quota = {"metadata": {"name": "pods", "namespace": web.namespace}, "spec": {"hard": {"pods": "1"}}}
     client = controlplane.members[A].client
     client.create({"apiVersion": "v1", "kind": "ResourceQuota", **quota})
@@ -105,14 +108,9 @@ def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move
 
 
 def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if_no_other_has_capacity(
-    controlplane: ControlPlane,
-    members: None,
-    web: Workload,
-    ask: Asking,
-    start_scheduler: StartScheduler,
-    tmp_path: Path,
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
-    start_scheduler(enabling(tmp_path, StartedCapacity=LONGER_THAN_REPORTS))
+    start(LONGER_THAN_REPORTS)
     deploy(web, 12, "1", A, B)
     web.wait(lambda found: ready(found) == 12, "all ready", timeout=60)
     assert web.placed() == {A: 8, B: 4}
@@ -129,14 +127,9 @@ def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if
 
 
 def test_what_waits_behind_a_taint_starts_there_once_it_is_removed(
-    controlplane: ControlPlane,
-    members: None,
-    web: Workload,
-    ask: Asking,
-    start_scheduler: StartScheduler,
-    tmp_path: Path,
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
-    start_scheduler(enabling(tmp_path, StartedCapacity=ARGS))
+    start(ARGS)
     node = f"/api/v1/nodes/{A}-node-2"
     client = controlplane.members[A].client
     client.patch(node, {"spec": {"taints": [{"key": "held", "effect": "NoSchedule"}]}})
