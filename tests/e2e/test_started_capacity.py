@@ -43,8 +43,14 @@ def members(controlplane: ControlPlane) -> Iterator[None]:
 
 
 @pytest.fixture
-def start(members: None, start_scheduler: StartScheduler, tmp_path: Path) -> Start:
-    """Starts the scheduler with these args of StartedCapacity, once the members run."""
+def web(members: None, web: Workload) -> Workload:
+    """A workload that is deleted before the members are: Karmada keeps a Cluster that a binding names."""
+    return web
+
+
+@pytest.fixture
+def start(start_scheduler: StartScheduler, tmp_path: Path) -> Start:
+    """Starts the scheduler with these args of StartedCapacity."""
     return lambda args: start_scheduler(enabling(tmp_path, StartedCapacity=args))
 
 
@@ -76,10 +82,15 @@ def test_what_waits_for_a_node_moves_and_finds_a_node_that_is_not_cordoned_any_m
 
 
 @pytest.fixture
-def ask(controlplane: ControlPlane, web: Workload, request: pytest.FixtureRequest) -> Asking:
-    """Asks about what took too long for every run."""
+def thorough(request: pytest.FixtureRequest) -> None:
+    """Skip what takes too long for every run, before members run for it."""
     if not request.config.getoption("--thorough"):
         pytest.skip("make check-state has it")
+
+
+@pytest.fixture
+def ask(controlplane: ControlPlane, web: Workload) -> Asking:
+    """Asks about the workload's namespace."""
     return Asking(reader(controlplane), web.namespace)
 
 
@@ -88,6 +99,7 @@ def wait_for_moves(controlplane: ControlPlane, begun: float) -> None:
     controlplane.wait_for(time.monotonic, "a move", until=lambda now: now > begun + 30, timeout=35)
 
 
+@pytest.mark.usefixtures("thorough")
 def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move(
     controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
@@ -107,6 +119,7 @@ def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move
     assert web.placed() == placed
 
 
+@pytest.mark.usefixtures("thorough")
 def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if_no_other_has_capacity(
     controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
@@ -126,6 +139,7 @@ def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if
     web.wait(lambda found: ready(found) == 12, "all ready again", timeout=60)
 
 
+@pytest.mark.usefixtures("thorough")
 def test_what_waits_behind_a_taint_starts_there_once_it_is_removed(
     controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
 ) -> None:
