@@ -15,13 +15,11 @@ from karmada_advisor.cli.flags.what_if import GOALS
 from karmada_advisor.cli.known_names import check_names
 from karmada_advisor.cli.output import CommandAnswer, exit_status
 from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
-from karmada_advisor.explain.amounts import at
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.rebalance_text import rebalance_text
 from karmada_advisor.whatif.plan.fleet_rules import (
     fleet_rules,
-    now,
     progress_of_bindings,
     served_version,
 )
@@ -59,8 +57,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
                 is_excluded=_excluded(arguments.namespaces, arguments.exclude),
                 hold_of=found.hold_of,
                 fingerprint=found.fingerprint,
-                source=fleet.source,
-                at=at(now()),
+                provenance=found.provenance,
                 more_notes=(*served_version(source.plane, fleet, rules)[1], *fleet.unread_notes),
                 progress=progress_of_bindings(),
             )

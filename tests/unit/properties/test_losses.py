@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from karmada_advisor.cli.survive import status_of
 from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.views.fields import as_json, document_fields
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, Pair, wanted
 from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains, failure_domains
@@ -23,6 +24,7 @@ from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.fail_on import WORDS, FailOn, failing, figures_in
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
+from karmada_advisor.whatif.survive.question import SurviveQuestion
 from karmada_advisor.whatif.survive.report import survival_report
 from karmada_advisor.whatif.survive.reports import decide_pairs
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -70,7 +72,8 @@ def _report(losses: Losses, loss: Loss, *, every_loss: bool = False) -> Survival
     found = FailureDomains(tuple(losses.inputs.domains), {}, ())
     provenance = Provenance(Tense.RECOMPUTED, "", "", "")
     made = LossSettings(loss)
-    return survival_report(losses, found, made, provenance=provenance, fingerprint="", every_loss=every_loss)
+    question = SurviveQuestion(rules=Rules(), settings=made, fail_on=(), every_loss=every_loss)
+    return survival_report(losses, found, made, question, provenance=provenance, fingerprint="")
 
 
 def _admits(binding: Binding, cluster: Cluster) -> bool:

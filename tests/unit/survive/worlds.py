@@ -181,13 +181,13 @@ def reference(
     stays = without_clusters(each, leaving).spec.clusters if leaves else before
     type_ = side.rules.type_of(left, snapshot)
     if each.spec.scheduling_suspended or type_ is ScheduleType.AVOID:
-        return classified(each.spec, lost, Evicted(before, leaves, stays))
+        return classified(each.spec, lost, Evicted(before, stays, is_evicted=leaves))
     found = side.rules.decide(left, snapshot)
     assert isinstance(found, Decision)
     after = left.spec.clusters if found.targets is None else found.targets
     reason = FailedBy.NOTHING if found.error is None else failed_by(found.error)
     is_purged_directly = is_purged_directly and leaves and loss is not Loss.DELETED
     evicted = Evicted(
-        before, leaves, after, is_decided=True, failed_by=reason, is_purged_directly=is_purged_directly
+        before, after, reason, is_evicted=leaves, is_decided=True, is_purged_directly=is_purged_directly
     )
     return classified(each.spec, lost, evicted)

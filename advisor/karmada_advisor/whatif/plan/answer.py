@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache
 from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions
@@ -68,12 +69,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
     customized, interpreters = _customized(source.plane, fleet, before, draft.after)
     schedulers = fleet.schedulers(question.rules.running)
     with ExitStack() as stack:
-        warned: set[str] = set()
-
-        def warn_once(text: str) -> None:
-            if text not in warned:
-                warned.add(text)
-                print_warning(text)
+        warn_once = cache(print_warning)
 
         def dry_run(rules: Rules) -> DryRun:
             shown = ShownObjects(Workloads(fleet.workloads))

@@ -223,24 +223,19 @@ class PlanSide(IdentityStruct):
 
 def outcome_of(binding: Binding, type_: ScheduleType, decision: Decision) -> PlannedDecision:
     """Return the outcome of a decision."""
-    condition = condition_for(decision.error)
-    targets = binding.spec.clusters if decision.targets is None else decision.targets
-    guarded = decision.guarded
+    condition, guarded = condition_for(decision.error), decision.guarded
+    held = None
+    if guarded is not None and isinstance(decision.error, HeldError):
+        refused, pause = guarded.refused_targets or (), decision.error.retry_after
+        held = HeldMove(guarded.refused_by, guarded.reason, refused, pause)
     return PlannedDecision(
         type_,
-        targets,
+        binding.spec.clusters if decision.targets is None else decision.targets,
         condition.reason,
         "" if decision.error is None else condition.message,
-        _held(decision),
+        held,
         () if guarded is None else tuple(task.from_cluster for task in guarded.tasks),
     )
-
-
-def _held(decision: Decision) -> HeldMove | None:
-    error, guarded = decision.error, decision.guarded
-    if not isinstance(error, HeldError) or guarded is None:
-        return None
-    return HeldMove(guarded.refused_by, guarded.reason, guarded.refused_targets or (), error.retry_after)
 
 
 def settled(binding: Binding, found: Decision) -> Binding:

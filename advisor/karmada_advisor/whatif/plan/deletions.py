@@ -87,15 +87,12 @@ def new_taints(
     changed: Mapping[str, tuple[Cluster | None, Cluster | None]], effect: str = NO_EXECUTE
 ) -> Taints:
     """Return the taints of an effect that clusters have after a change and did not have before."""
-    found = {}
-    for name, (old, new) in changed.items():
-        if new is None:
-            continue
-        had = old.taints if old is not None else ()
-        added = [each for each in new.taints if each.effect == effect and each not in had]
-        if added:
-            found[name] = added
-    return found
+    found = {
+        name: [each for each in new.taints if each.effect == effect and not (old and each in old.taints)]
+        for name, (old, new) in changed.items()
+        if new is not None
+    }
+    return {name: added for name, added in found.items() if added}
 
 
 def evicted(binding: Binding, taints: Taints) -> Binding:

@@ -187,14 +187,8 @@ class Comparison(Struct):
 
     def _is_expected(self) -> bool:
         """Whether the same would happen without the change."""
-        found, decided = self.unchanged_side, self.decided
-        return (
-            (self.hold_before is None or self._is_held_anyway)
-            and found is not None
-            and decided is not None
-            and same(found.targets, decided.targets)
-            and bool(found.error) == bool(decided.error)
-        )
+        is_let = self.hold_before is None or self._is_held_anyway
+        return is_let and _is_same_outcome(self.unchanged_side, self.decided)
 
     def _of_decision(self, decided: PlannedDecision) -> Effect:
         is_kept = same(decided.targets, self.before)
@@ -211,16 +205,10 @@ class Comparison(Struct):
     @property
     def is_latent(self) -> bool:
         """Whether a rebalance gives another result than it would without the change."""
-        later, unchanged = self.later, self.later_unchanged
-        if later is None:
+        later = self.later
+        if later is None or (same(later.targets, self.before) and not later.error):
             return False
-        if same(later.targets, self.before) and not later.error:
-            return False
-        return (
-            unchanged is None
-            or not same(later.targets, unchanged.targets)
-            or bool(later.error) != bool(unchanged.error)
-        )
+        return not _is_same_outcome(later, self.later_unchanged)
 
 
 _CHANGES: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.UNPLACED, Effect.STUCK, Effect.HELD})
@@ -229,6 +217,13 @@ _CHANGES: Final = frozenset({Effect.MOVED, Effect.PLACED, Effect.UNPLACED, Effec
 def same(one: Sequence[TargetCluster], other: Sequence[TargetCluster]) -> bool:
     """Return whether two placements are equal; their order does not count."""
     return one == other or sorted(one) == sorted(other)
+
+
+def _is_same_outcome(one: PlannedDecision | None, other: PlannedDecision | None) -> bool:
+    """Return whether two decisions give the same clusters, and fail alike; False if one of them was not made."""
+    if one is None or other is None:
+        return False
+    return same(one.targets, other.targets) and bool(one.error) == bool(other.error)
 
 
 def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Shift:

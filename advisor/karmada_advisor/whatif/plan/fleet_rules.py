@@ -10,6 +10,8 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final
 
+from karmada_advisor.explain.amounts import at
+from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.packed import PackedManifests, without_managers
@@ -36,11 +38,18 @@ class FleetRules(Struct, frozen=True):
         rules: The scheduler.
         fingerprint: The hash over the objects and the configuration.
         hold_of: Returns why decisions about a binding do not take effect, None if they do.
+        source: Where the objects come from, for people.
     """
 
     rules: DryRun
     fingerprint: str
     hold_of: HoldOf
+    source: str
+
+    @property
+    def provenance(self) -> Provenance:
+        """Where an answer comes from that is given now."""
+        return Provenance(Tense.RECOMPUTED, self.source, at(now()), self.fingerprint[:SHOWN])
 
 
 @contextmanager
@@ -70,7 +79,7 @@ def fleet_rules(
         hashed = fingerprint(objects, rules.fingerprint, bindings=bindings)
         check_fleet(expected, hashed, again)
         hold_of = stored_holds(schedulers, dry_run.frameworks, knows_rules=dry_run.knows)
-        yield FleetRules(dry_run, hashed, hold_of)
+        yield FleetRules(dry_run, hashed, hold_of, fleet.source)
 
 
 def as_manifests(fleet: Fleet, *, with_bindings: bool = True) -> PlanObjects:

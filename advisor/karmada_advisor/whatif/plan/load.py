@@ -5,8 +5,8 @@ Decisions of a burst do not see each other.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import request_of, units
@@ -31,7 +31,7 @@ def loads_after(
     Only the clusters whose replicas change are there, the most overcommitted first.
     """
     before, changes, starts = Counter[str](), Counter[str](), Counter[str]()
-    asked: dict[str, Counter[str]] = {}
+    asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for key, each in comparisons.items():
         for target in each.before:
             before[target.name] += target.replicas
@@ -43,23 +43,15 @@ def loads_after(
             changes[name] += more
             if more > 0:
                 starts[name] += more
-                asked.setdefault(name, Counter()).update(
-                    {resource: more * amount for resource, amount in amounts.items()}
-                )
+                asked[name].update({resource: more * amount for resource, amount in amounts.items()})
     loads, capacity = [], FreeCapacity(snapshot)
     for name in sorted(changes):
         if changes[name] or name in starts:
-            demands = tuple(_demands(capacity.free(name), asked.get(name, {})))
+            demands = capacity.demands(name, asked[name])
             over = tuple(each.resource for each in demands if each.is_over)
             after = before[name] + changes[name]
             loads.append(ClusterLoad(name, before[name], after, starts[name], demands, over))
     return tuple(sorted(loads, key=_urgency))
-
-
-def _demands(free: Amounts, asked: Amounts) -> Iterator[Demand]:
-    for resource in sorted(asked, key=lambda each: (_FIRST.get(each, 2), each)):
-        left = in_cores(resource, free[resource]) if resource in free else None
-        yield Demand(resource, in_cores(resource, asked[resource]), left)
 
 
 def _urgency(load: ClusterLoad) -> tuple[bool, float, int, str]:
@@ -138,20 +130,24 @@ class FreeCapacity:
 
     def overcommitted(self, starting: Iterable[Starting]) -> dict[str, tuple[Demand, ...]]:
         """Return the clusters of which more is asked than they have free, with these resources."""
-        asked: dict[str, dict[str, int]] = {}
+        asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
         for each in starting:
             for target in each.starts:
-                sums = asked.setdefault(target.name, {})
-                for name, amount in each.amounts.items():
-                    sums[name] = sums.get(name, 0) + amount * target.replicas
-        found = ((cluster, self._demands(cluster, sums)) for cluster, sums in asked.items())
-        return {cluster: demands for cluster, demands in found if demands}
+                more = {name: amount * target.replicas for name, amount in each.amounts.items()}
+                asked[target.name].update(more)
+        found = {}
+        for cluster, sums in asked.items():
+            over = [each for each in self.demands(cluster, sums) if each.is_over and each.asked]
+            if over:
+                found[cluster] = tuple(sorted(over, key=lambda each: each.resource))
+        return found
 
-    def _demands(self, cluster: str, asked: Amounts) -> tuple[Demand, ...]:
+    def demands(self, cluster: str, asked: Amounts) -> tuple[Demand, ...]:
+        """Return what is asked of a cluster, next to what it has free: cpu and memory first, pods last."""
         free = self.free(cluster)
-        over = [name for name in asked if name in free and asked[name] > max(0, free[name])]
         return tuple(
-            Demand(name, in_cores(name, asked[name]), in_cores(name, free[name])) for name in sorted(over)
+            Demand(name, in_cores(name, asked[name]), in_cores(name, free[name]) if name in free else None)
+            for name in sorted(asked, key=lambda each: (_FIRST.get(each, 2), each))
         )
 
     def free(self, name: str) -> Amounts:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from karmada_advisor.explain.amounts import units
+from karmada_advisor.explain.model import Provenance, Tense
 from karmada_advisor.whatif.plan.decide import PlanSide, Progress, no_progress
 from karmada_advisor.whatif.plan.effects import differences, same
 from karmada_advisor.whatif.plan.holds import HoldOf, nothing_holds
@@ -40,8 +41,7 @@ class Inputs(Struct, frozen=True):
         is_excluded: Whether a binding must not be moved.
         hold_of: Returns why decisions about a binding do not take effect, None if they do.
         fingerprint: A hash over all that decisions read.
-        source: Where the objects come from, for people.
-        at: The time, as the API writes times.
+        provenance: Where the objects come from, and when.
         more_notes: What the reader of the proposal should know besides.
         progress: Called with the number of first decisions made, and their total.
     """
@@ -55,8 +55,7 @@ class Inputs(Struct, frozen=True):
     is_excluded: Callable[[Binding], bool] = lambda _: False
     hold_of: HoldOf = nothing_holds
     fingerprint: str = ""
-    source: str = ""
-    at: str = ""
+    provenance: Provenance = Provenance(Tense.RECOMPUTED, "")
     more_notes: Sequence[str] = ()
     progress: Progress = no_progress
 

@@ -8,10 +8,9 @@ from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import PolicyRef, Provenance, Tense
+from karmada_advisor.explain.model import PolicyRef
 from karmada_advisor.whatif.plan.decide import PlanSide, no_progress, settled
 from karmada_advisor.whatif.plan.effects import differences
-from karmada_advisor.whatif.plan.fleet_rules import SHOWN
 from karmada_advisor.whatif.rebalance import model
 from karmada_advisor.whatif.rebalance.candidates import Inputs, Usage, deviation
 from karmada_advisor.whatif.rebalance.search import RebalanceSearch
@@ -29,7 +28,7 @@ def propose(inputs: Inputs) -> model.RebalanceProposal:
     found.run()
     moves, before = [move for batch in found.batches for move in batch.moves], Usage(inputs.clusters)
     return model.RebalanceProposal(
-        Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, inputs.fingerprint[:SHOWN]),
+        inputs.provenance,
         inputs.fingerprint,
         inputs.goal,
         inputs.fill,

@@ -18,15 +18,8 @@ from collections.abc import Iterable, Iterator
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide, grouped
 from karmada_advisor.whatif.plan.effects import same, shift, targets
+from karmada_advisor.whatif.rebalance import model
 from karmada_advisor.whatif.rebalance.candidates import Gain, Inputs, Usage, gain_of, reason_of
-from karmada_advisor.whatif.rebalance.model import (
-    Batch,
-    BindingMove,
-    Left,
-    Reason,
-    RebalancedWorkload,
-    Skipped,
-)
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.core.available_replicas import Assumed
 from karmada_scheduler.core.classify import ScheduleType
@@ -39,7 +32,7 @@ class _Candidate(Struct):
     """A binding, with the last decision about its rebalance."""
 
     binding: Binding
-    reason: Reason
+    reason: model.Reason
     outcome: PlannedDecision
     decided_at: int
     gained_at: int
@@ -66,9 +59,9 @@ class RebalanceSearch:
         self._assumed: Assumed = NOTHING_ASSUMED
         self._heap: list[tuple[float, float, int, _Candidate, Gain]] = []
         self._numbers = itertools.count()
-        self.left: dict[BindingKey, Left] = {}
-        self.batches: list[Batch] = []
-        self.skipped = Counter[Skipped]()
+        self.left: dict[BindingKey, model.Left] = {}
+        self.batches: list[model.Batch] = []
+        self.skipped = Counter[model.Skipped]()
         self.looked_at = 0
         self._per_namespace: Counter[str] = Counter()
         self._stops = self._chosen = 0
@@ -76,14 +69,14 @@ class RebalanceSearch:
     def run(self) -> None:
         """Choose bindings, in batches, until a bound is reached, or nothing has a gain."""
         inputs = self._inputs
-        reasons: dict[BindingKey, Reason] = {}
+        reasons: dict[BindingKey, model.Reason] = {}
         for binding in inputs.bindings:
             match reason_of(binding, inputs, self._side):
-                case Reason() as reason:
+                case model.Reason() as reason:
                     reasons[binding.key] = reason
-                case Left() as left:
+                case model.Left() as left:
                     self.left[binding.key] = left
-                case Skipped() as why:
+                case model.Skipped() as why:
                     self.skipped[why] += 1
         wanted = grouped(each for each in inputs.bindings if each.key in reasons)
         self.looked_at = len(wanted)
@@ -94,7 +87,7 @@ class RebalanceSearch:
             moves = tuple(self._batch())
             if not moves:
                 break
-            self.batches.append(Batch(len(self.batches) + 1, moves))
+            self.batches.append(model.Batch(len(self.batches) + 1, moves))
             self._side = self._next_side(moves)
             self._assumed = NOTHING_ASSUMED
         for *_, candidate, _ in self._heap:
@@ -104,11 +97,11 @@ class RebalanceSearch:
         bounds = self._inputs.bounds
         return self._stops >= bounds.max_moves or self._chosen >= (bounds.max_bindings or math.inf)
 
-    def _full_reason(self) -> Left:
+    def _full_reason(self) -> model.Left:
         is_bound = self._chosen >= (self._inputs.bounds.max_bindings or math.inf)
-        return Left.MAX_BINDINGS if is_bound else Left.MAX_MOVES
+        return model.Left.MAX_BINDINGS if is_bound else model.Left.MAX_MOVES
 
-    def _next_side(self, moves: Iterable[BindingMove] = ()) -> PlanSide:
+    def _next_side(self, moves: Iterable[model.BindingMove] = ()) -> PlanSide:
         """Return the clusters and bindings as they are after the batches so far."""
         for name in {target.name for move in moves for target in (*move.before, *move.after)}:
             self._log.append(name)
@@ -135,20 +128,24 @@ class RebalanceSearch:
                     self._heap, (-gain.weight, -gain.per_move, next(self._numbers), candidate, gain)
                 )
                 return
-            reason = Left.NO_GAIN
+            reason = model.Left.NO_GAIN
         self.left[binding.key] = reason
 
-    def _unusable(self, candidate: _Candidate) -> Left | None:
+    def _unusable(self, candidate: _Candidate) -> model.Left | None:
         """Return why the last decision about a candidate is no proposal; None if it may be one."""
         before, outcome = candidate.binding.spec.clusters, candidate.outcome
         if outcome.error:
-            return Left.FAILS
+            return model.Left.FAILS
         if same(outcome.targets, before):
-            return Left.LOCALITY_KEEPS if self._keeps_locality(candidate.binding) else Left.SAME_PLACEMENT
+            return (
+                model.Left.LOCALITY_KEEPS
+                if self._keeps_locality(candidate.binding)
+                else model.Left.SAME_PLACEMENT
+            )
         replicas = sum(each.replicas for each in before)
         stops = shift(before, outcome.targets).stops
         if stops > replicas - math.ceil(self._inputs.bounds.min_kept * replicas):
-            return Left.BELOW_MIN_KEPT
+            return model.Left.BELOW_MIN_KEPT
         return None
 
     def _keeps_locality(self, binding: Binding) -> bool:
@@ -169,7 +166,7 @@ class RebalanceSearch:
         )
         return self._side.passes(binding, wanted - present)
 
-    def _batch(self) -> Iterator[BindingMove]:
+    def _batch(self) -> Iterator[model.BindingMove]:
         """Choose the bindings of the next batch."""
         size = 0
         while self._heap and size < self._inputs.bounds.batch_size and not self._is_full():
@@ -186,16 +183,16 @@ class RebalanceSearch:
                 size += 1
                 yield self._choose(candidate, gain)
 
-    def _out_of_bounds(self, candidate: _Candidate) -> Left | None:
+    def _out_of_bounds(self, candidate: _Candidate) -> model.Left | None:
         bounds, binding = self._inputs.bounds, candidate.binding
         if self._stops + shift(binding.spec.clusters, candidate.outcome.targets).stops > bounds.max_moves:
-            return Left.MAX_MOVES
+            return model.Left.MAX_MOVES
         most = bounds.max_per_namespace
         if most is not None and self._per_namespace[binding.key.namespace] >= most:
-            return Left.MAX_PER_NAMESPACE
+            return model.Left.MAX_PER_NAMESPACE
         return None
 
-    def _choose(self, candidate: _Candidate, gain: Gain) -> BindingMove:
+    def _choose(self, candidate: _Candidate, gain: Gain) -> model.BindingMove:
         binding, after = candidate.binding, candidate.outcome.targets
         moved = shift(binding.spec.clusters, after)
         self._stops += moved.stops
@@ -206,9 +203,9 @@ class RebalanceSearch:
         self._bindings[binding.key] = replace(binding, spec=replace(binding.spec, clusters=after))
         if self._inputs.rules.is_coupled:
             self._side = PlanSide(self._inputs.rules, self._side.snapshot, self._bindings.values())
-        return BindingMove(
+        return model.BindingMove(
             *binding.key,
-            RebalancedWorkload(*binding.spec.resource[:4]),
+            model.RebalancedWorkload(*binding.spec.resource[:4]),
             candidate.reason,
             targets(binding.spec.clusters),
             targets(after),

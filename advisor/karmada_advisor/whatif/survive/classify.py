@@ -10,7 +10,7 @@ from karmada_advisor.state.model import WordedEnum
 from karmada_advisor.state.propagation import Suspended, rows_of
 from karmada_advisor.state.stored import Manifest
 from karmada_advisor.whatif.plan.capacity_model import Demand
-from karmada_advisor.whatif.plan.effects import NOT_READY, same
+from karmada_advisor.whatif.plan.effects import NOT_READY, differences, same
 from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION
 from karmada_scheduler.core.cluster_groups import last_constraint
@@ -99,11 +99,11 @@ class Evicted(NamedTuple):
 
     Attributes:
         before: Its clusters before the loss.
-        is_evicted: Whether it leaves lost clusters on which it has been.
         after: Its clusters after the decision; those that are left without one.
         failed_by: Why the decision failed.
         message: Of the failure, or why it is not judged; "" without one.
         is_held: Whether a Guard plugin, a quota or a plugin keeps what is left of it.
+        is_evicted: Whether it leaves lost clusters on which it has been.
         is_decided: Whether a decision follows.
         is_purged_directly: Whether the new replicas wait until the old ones are removed, which a lost cluster cannot do, or the
             eviction times out.
@@ -112,11 +112,11 @@ class Evicted(NamedTuple):
     """
 
     before: Targets
-    is_evicted: bool
     after: Targets
     failed_by: FailedBy = FailedBy.NOTHING
     message: str = ""
     is_held: bool = False
+    is_evicted: bool = False
     is_decided: bool = False
     is_purged_directly: bool = False
     is_judged: bool = True
@@ -275,16 +275,11 @@ def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Target
 
 def starts(spec: BindingSpec, survivors: Targets, after: Targets) -> tuple[TargetCluster, ...]:
     """Return the replicas, or copies, that start, by cluster."""
-    had: dict[str, int] = {}
-    are_copies = counts_copies(spec)
-    for each in survivors:
-        had[each.name] = had.get(each.name, 0) + (1 if are_copies else each.replicas)
-    more = []
-    for each in after:
-        count = (1 if are_copies else each.replicas) - had.get(each.name, 0)
-        if count > 0:
-            more.append(TargetCluster(each.name, count))
-    return tuple(more)
+    if counts_copies(spec):
+        had = {each.name for each in survivors}
+        return tuple(TargetCluster(each.name, 1) for each in after if each.name not in had)
+    more = differences(survivors, after)
+    return tuple(TargetCluster(name, count) for name, count in more.items() if count > 0)
 
 
 def present_on(

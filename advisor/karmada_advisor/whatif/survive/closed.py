@@ -112,10 +112,8 @@ def spreading_edits(
         manifest: The same as it was read.
         clusters: All clusters: a constraint without a maximum selects nothing, so a new one allows all of them.
     """
-    listed, policy = (
-        mappings(value_at(manifest, *PLACEMENT, _CONSTRAINTS)),
-        EditTarget(Side.POLICY, ref, PLACEMENT),
-    )
+    listed = mappings(value_at(manifest, *PLACEMENT, _CONSTRAINTS))
+    policy = EditTarget(Side.POLICY, ref, PLACEMENT)
     regions = {cluster.region for cluster in clusters if cluster.region}
     by_cluster = list(_demanding(policy, listed, SPREAD_BY_CLUSTER, len(clusters)))
     if by_cluster:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final
 
 from karmada_advisor.state.stored import PURGED
 from karmada_advisor.whatif.plan.decide import (
@@ -30,7 +29,7 @@ from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, field
 
 
 class LossDecisions(Struct, dict=True):
@@ -96,7 +95,7 @@ class LossDecisions(Struct, dict=True):
         known = self.shared.standing.get(asked)
         if known is None:
             decision = self.side.decision(self.stored)
-            known = decision, None if decision is None else loss_decision.sweeps_of(self.stored, decision)
+            known = decision, loss_decision.sweeps_of(self.stored, decision)
             self.shared.standing[asked] = known
         return known
 
@@ -126,21 +125,19 @@ class LossDecisions(Struct, dict=True):
         is_held = left.is_evicted and self.is_decided and self.hold is not None
         return Evicted(
             self.binding.spec.clusters,
-            left.is_evicted,
             left.binding.spec.clusters,
-            is_held=is_held,
             message="" if self.is_judged or self.hold is None else self.hold.text,
+            is_held=is_held,
+            is_evicted=left.is_evicted,
             is_judged=self.is_judged,
             present=self.present,
         )
 
-    def made(self, left: LeftBehind, found: loss_decision.LossDecision, loss: Loss) -> Evicted:
-        """Return what becomes of the binding by a decision."""
-        return Evicted(
-            self.binding.spec.clusters,
-            left.is_evicted,
-            *found,
-            is_decided=True,
+    def made(self, left: LeftBehind, found: Evicted, loss: Loss) -> Evicted:
+        """Return what becomes of the binding by a decision, of which ``found`` has the outcome."""
+        return found._replace(
+            before=self.binding.spec.clusters,
+            is_evicted=left.is_evicted,
             is_purged_directly=left.is_evicted
             and loss is not Loss.DELETED
             and self.purge_mode in PURGED
@@ -177,9 +174,7 @@ class LossDecisions(Struct, dict=True):
         present = self.binding.spec.target_names
         stays = LeftBehind(self.binding, frozenset(), is_evicted=False, decides=False)
         for case in self.sweeps.cases:
-            names = [name for name in case if name not in present]
-            if self._tolerates:
-                names = self._refused(names, loss)
+            names = self._refused([name for name in case if name not in present], loss)
             if not names:
                 continue
             # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
@@ -197,8 +192,7 @@ class LossDecisions(Struct, dict=True):
             return None
         if not self.drifts:
             return self._standing[1]
-        again = self.side.decision(self.binding)
-        return None if again is None else loss_decision.sweeps_of(self.binding, again)
+        return loss_decision.sweeps_of(self.binding, self.side.decision(self.binding))
 
     def _masks(self, lost: Collection[str], left: LeftBehind, loss: Loss) -> frozenset[str]:
         """Return the lost clusters that would take the binding, and must not; it may stay where it is not evicted from."""
@@ -211,13 +205,13 @@ class LossDecisions(Struct, dict=True):
             for name in lost
             if name not in known and (passing is None or any(name in each for each in passing))
         ]
-        if not others or not self._tolerates:
-            return frozenset(others)
         return frozenset(self._refused(others, loss))
 
-    def _refused(self, names: Iterable[str], loss: Loss) -> list[str]:
+    def _refused(self, names: list[str], loss: Loss) -> list[str]:
         """Return the clusters whose taints after a loss the binding does not tolerate."""
-        get = self.side.snapshot.get
+        placement, get = self.binding.spec.placement, self.side.snapshot.get
+        if placement is None or not placement.cluster_tolerations:
+            return names
         return [
             name
             for name in names
@@ -229,18 +223,13 @@ class LossDecisions(Struct, dict=True):
     def _passing(self) -> tuple[Container[str], ...] | None:
         return self.side.passing(self.binding)
 
-    @cached_property
-    def _tolerates(self) -> bool:
-        placement = self.binding.spec.placement
-        return placement is not None and bool(placement.cluster_tolerations)
-
     def _is_evictable(self, taints: tuple[Taint, ...]) -> bool:
         found = self._evictable.get(taints)
         if found is None:
             found = self._evictable[taints] = bool(taints) and is_evictable(self.binding, taints)
         return found
 
-    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> loss_decision.LossDecision:
+    def _decide(self, left: LeftBehind, masks: frozenset[str]) -> Evicted:
         known = self.shared.decided
         key = (self._question, left.present if left.is_evicted else frozenset(), masks)
         found = known.get(key)
@@ -256,17 +245,20 @@ class LossDecisions(Struct, dict=True):
         return numbers.setdefault(question(self.binding), len(numbers))
 
 
-class CoupledLosses:
-    """Decides after losses as the scheduler would, one binding after the other."""
+class CoupledLosses(Struct, dict=True):
+    """Decides after losses as the scheduler would, one binding after the other.
 
-    def __init__(self, side: PlanSide, bindings: Iterable[Binding], taints: LossTaints = NO_POLICIES) -> None:
-        """Take the clusters as they are, all bindings, and the taints of lost clusters."""
-        self._taints: Final = taints
-        self._rules: Final = side.rules
-        self._clusters: Final = {each.name: each for each in side.snapshot}
-        self._bindings: Final = list(bindings)
-        self._log: Final = ChangeLog()
-        self._changed: Collection[str] = ()
+    Attributes:
+        side: The clusters as they are.
+        bindings: All bindings.
+        taints: Of lost clusters.
+    """
+
+    side: PlanSide
+    bindings: Iterable[Binding]
+    taints: LossTaints = NO_POLICIES
+    _log: ChangeLog = field(default_factory=ChangeLog)
+    _changed: Collection[str] = ()
 
     def after(
         self, asked: Mapping[int, LossDecisions], lost: Collection[str], loss: Loss
@@ -278,7 +270,7 @@ class CoupledLosses:
             lost: The names of the lost clusters.
             loss: The world.
         """
-        side = PlanSide(self._rules, self._snapshot(lost, loss), self._bindings)
+        side = PlanSide(self.side.rules, self._snapshot(lost, loss), self.bindings)
         waiting: list[tuple[Binding, ScheduleType]] = []
         places: dict[int, int] = {}
         for place, each in asked.items():
@@ -299,10 +291,7 @@ class CoupledLosses:
         for name in (*self._changed, *lost):
             self._log.append(name)
         self._changed = lost
-        return Snapshot.of(
-            (
-                self._taints.lost(each, loss) if name in lost else each
-                for name, each in self._clusters.items()
-            ),
-            log=self._log,
+        clusters = (
+            self.taints.lost(each, loss) if each.name in lost else each for each in self.side.snapshot
         )
+        return Snapshot.of(clusters, log=self._log)

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.whatif.plan.decide import chooses_regions
-from karmada_advisor.whatif.survive.classify import FailedBy, Targets
+from karmada_advisor.whatif.survive.classify import Evicted, FailedBy, Targets
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
 from karmada_scheduler.core.cluster_groups import group_by_region, last_constraint
@@ -34,33 +34,13 @@ from karmada_scheduler.framework.diagnosis import (
 from karmada_scheduler.structs import Struct, field
 
 
-class LossDecision(NamedTuple):
-    """A decision, as far as a loss needs it.
-
-    Attributes:
-        after: The clusters of the binding afterwards.
-        failed_by: Why it failed.
-        message: Of the failure; "" without one.
-        is_held: Whether a plugin keeps the binding as it is.
-    """
-
-    after: Targets
-    failed_by: FailedBy = FailedBy.NOTHING
-    message: str = ""
-    is_held: bool = False
-
-
-def decided(found: Decision | None, before: Targets) -> LossDecision:
-    """Return what a loss needs of a decision about a binding on some clusters; None if PreEnqueue plugins hold it."""
-    if found is None:
-        return LossDecision(before, is_held=True)
-    after = before if found.targets is None else found.targets
-    error = found.error
-    if error is None:
-        return LossDecision(after)
-    return LossDecision(
-        after, failed_by(error), condition_for(error).message, isinstance(error, HeldError | KeptError)
-    )
+def decided(found: Decision | None, before: Targets) -> Evicted:
+    """Return what becomes of a binding on some clusters by a decision; None if PreEnqueue plugins hold it."""
+    after = before if found is None or found.targets is None else found.targets
+    if found is None or found.error is None:
+        return Evicted(before, after, is_held=found is None, is_decided=True)
+    error, is_held = found.error, isinstance(found.error, HeldError | KeptError)
+    return Evicted(before, after, failed_by(error), condition_for(error).message, is_held, is_decided=True)
 
 
 def failed_by(error: SchedulingError) -> FailedBy:
@@ -84,7 +64,7 @@ class SharedDecisions(Struct):
 
     questions: dict[Hashable, int] = field(default_factory=dict)
     standing: dict[Hashable, tuple[Decision | None, Sweeps | None]] = field(default_factory=dict)
-    decided: dict[Hashable, LossDecision] = field(default_factory=dict)
+    decided: dict[Hashable, Evicted] = field(default_factory=dict)
 
 
 _ANY: Final = SpreadConstraint()
@@ -179,9 +159,9 @@ class Sweeps:
         return {each.name for each in chosen} != self._selected
 
 
-def sweeps_of(binding: Binding, standing: Decision) -> Sweeps | None:
+def sweeps_of(binding: Binding, standing: Decision | None) -> Sweeps | None:
     """Return which losses may move a binding of which a decision without any loss is known; None if none can."""
-    if standing.error is not None or not chooses_regions(binding):
-        return None  # a decision fails already
+    if standing is None or standing.error is not None or not chooses_regions(binding):
+        return None  # no decision is made, or one fails already
     last = standing.attempts[-1]
     return Sweeps(binding, last.candidates, last.selected)

@@ -72,7 +72,14 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
     fails_on_not_judged: bool = True
 
     def fails_on(self, report: SurvivalReport) -> Sequence[FailOn]:
-        """Return what gives the exit status 1 of a report."""
+        """Return what gives the exit status 1 of a report.
+
+        Raises:
+            NoAnswerError: The baseline is a report about another fleet.
+        """
+        known = {(each.kind, each.name) for each in report.domains}
+        if self.baseline is not None and known.isdisjoint(self.baseline):
+            raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
         more = self.fails_on_not_judged and report.totals.not_judged
         return [*self.fail_on, FailOn(LossClass.NOT_JUDGED.value)] if more else self.fail_on
 
@@ -93,16 +100,6 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
         if policy is None:
             return False
         return policy.name in self.policies or f"{policy.namespace}/{policy.name}" in self.policies
-
-
-def check_baseline(baseline: Figures, report: SurvivalReport) -> None:
-    """Check that an earlier report has a domain of this fleet.
-
-    Raises:
-        NoAnswerError: It has none.
-    """
-    if not any((each.kind, each.name) in baseline for each in report.domains):
-        raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
 
 
 def taint_policies_of(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from karmada_advisor.explain.amounts import counted
@@ -15,10 +15,12 @@ from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, LossTally, Pair
 from karmada_advisor.whatif.survive.domains import PAIR, FailureDomain, FailureDomains
 from karmada_advisor.whatif.survive.engine import Losses
+from karmada_advisor.whatif.survive.fail_on import failing
 from karmada_advisor.whatif.survive.loss import Loss, eviction_delay
+from karmada_advisor.whatif.survive.question import SurviveQuestion
 from karmada_advisor.whatif.survive.summary import notes_of_domains, notes_of_pairs, summary
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.structs import asdict
+from karmada_scheduler.api.binding import BindingKey
+from karmada_scheduler.structs import asdict, replace
 
 if TYPE_CHECKING:  # the search for edits, which most reports do without
     from karmada_advisor.whatif.survive.remedies import FoundRemedy
@@ -37,18 +39,15 @@ Source: karmada v1.18.2 pkg/controllers/cluster/eviction_worker.go.
 
 _QUIET: Final = frozenset({LossClass.MOVES, LossClass.HOLDS})
 
-Selected = Callable[[Binding], bool]
-
 
 def survival_report(
     losses: Losses,
     found: FailureDomains,
     settings: model.LossSettings,
+    question: SurviveQuestion,
     *,
     provenance: Provenance,
     fingerprint: str,
-    is_reported: Selected = lambda _: True,
-    every_loss: bool = False,
     remedies: Sequence[FoundRemedy] = (),
     more_notes: Sequence[str] = (),
 ) -> model.SurvivalReport:
@@ -58,23 +57,25 @@ def survival_report(
         losses: After ``run``.
         found: The domains of ``losses``, in the same order.
         settings: How the fleet is taken to react.
+        question: Which bindings are counted and listed, though all of them compete for capacity; and what fails.
         provenance: Where the objects come from.
         fingerprint: A hash over all that the decisions read.
-        is_reported: Whether a binding is counted and listed; all of them compete for capacity.
-        every_loss: Whether losses that a binding survives are listed, too.
         remedies: What mends losses.
         more_notes: Further notes.
+
+    Raises:
+        NoAnswerError: The baseline is a report about another fleet.
     """
-    made = _Report(losses, settings, is_reported)
+    made = _Report(losses, settings, question)
     ranked = sorted(
         (made.domain(number, domain) for number, domain in enumerate(found.domains)),
         key=lambda item: _order(item[1]),
     )
     domains = tuple(domain for _, domain in ranked)
     places = {number: place for place, (number, _) in enumerate(ranked)}
-    bindings = tuple(made.bindings(places, every_loss=every_loss))
+    bindings = tuple(made.bindings(places))
     totals = made.totals(domains, sum(any(each.dark for each in one.losses) for one in bindings))
-    return model.SurvivalReport(
+    report = model.SurvivalReport(
         provenance,
         fingerprint,
         settings,
@@ -82,6 +83,7 @@ def survival_report(
         totals,
         domains,
         bindings,
+        has_baseline=question.baseline is not None,
         remedies=tuple(_remedy(each, places) for each in remedies),
         notes=(
             *made.not_judged(),
@@ -90,6 +92,9 @@ def survival_report(
             *more_notes,
         ),
     )
+    fail_on = question.fails_on(report)
+    failing_ = failing(report, fail_on, question.baseline)
+    return replace(report, fail_on=tuple(map(str, fail_on)), failing=failing_)
 
 
 def _remedy(found: FoundRemedy, places: Mapping[int, int]) -> model.LossRemedy:
@@ -120,9 +125,9 @@ def _starting(found: Iterable[Classified]) -> int:
 class _Report:
     """A report in the making."""
 
-    def __init__(self, losses: Losses, settings: model.LossSettings, is_reported: Selected) -> None:
-        self._losses, self._settings = losses, settings
-        self._reported = {place for place, each in losses.asked.items() if is_reported(each.stored)}
+    def __init__(self, losses: Losses, settings: model.LossSettings, question: SurviveQuestion) -> None:
+        self._losses, self._settings, self._every_loss = losses, settings, question.every_loss
+        self._reported = {place for place, each in losses.asked.items() if question.is_reported(each.stored)}
         self._clusters = {each.name: each for each in losses.side.snapshot}
 
     def domain(self, number: int, domain: FailureDomain) -> tuple[int, model.DomainLoss]:
@@ -186,14 +191,14 @@ class _Report:
         last = first + math.ceil(max(queued.values()) / WORKERS * each)
         return model.LossTimes(noticed, first, max(last, noticed + max(delays)))
 
-    def bindings(self, places: dict[int, int], *, every_loss: bool) -> Iterator[model.BindingLosses]:
+    def bindings(self, places: dict[int, int]) -> Iterator[model.BindingLosses]:
         """Yield the bindings to which a loss does something, in the order of the queue."""
         by_binding: dict[int, dict[tuple[object, ...], tuple[Pair, list[int]]]] = {}
         for number, tally in enumerate(self._losses.tallies[self._settings.loss]):
             for pair in self._pairs(tally):
                 found = pair.classified
                 is_quiet = found.effect in _QUIET and not (found.dark or found.interrupted or found.missing)
-                if is_quiet and not every_loss:
+                if is_quiet and not self._every_loss:
                     continue
                 same = (id(pair.found), pair.classified, pair.is_pending)
                 _, numbers = by_binding.setdefault(pair.position, {}).setdefault(same, (pair, []))

@@ -8,30 +8,25 @@ from collections.abc import Callable, Mapping, Sequence
 from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
-from karmada_advisor.explain.amounts import at, counted
-from karmada_advisor.explain.model import Provenance, Tense
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.stored import others_on
 from karmada_advisor.whatif.plan.effects import out_of_service
 from karmada_advisor.whatif.plan.fleet_rules import (
-    SHOWN,
     as_manifests,
     binding_digest,
     fleet_rules,
-    now,
     progress_of_bindings,
 )
 from karmada_advisor.whatif.survive.classify import LossTally, present_on
 from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomain, failure_domains, joined_twice
 from karmada_advisor.whatif.survive.edited import PairFigures, figures
 from karmada_advisor.whatif.survive.engine import Losses
-from karmada_advisor.whatif.survive.fail_on import failing
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
 from karmada_advisor.whatif.survive.question import (
     SurviveQuestion,
-    check_baseline,
     named,
     purge_modes,
     reaction,
@@ -124,31 +119,19 @@ def survival_reports(
             )
             decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
             domains = replace(domains, domains=(*domains.domains, *decided))
-        reports = []
-        for world in dict.fromkeys((loss, *others)):
-            report = survival_report(
+        return [
+            survival_report(
                 losses,
                 domains,
                 replace(settings, loss=world),
-                provenance=Provenance(Tense.RECOMPUTED, fleet.source, at(now()), found.fingerprint[:SHOWN]),
+                question,
+                provenance=found.provenance,
                 fingerprint=found.fingerprint,
-                is_reported=question.is_reported,
-                every_loss=question.every_loss,
                 remedies=remedies if world is loss else (),
                 more_notes=(*more_notes, *notes) if world is loss else more_notes,
             )
-            if question.baseline is not None:
-                check_baseline(question.baseline, report)
-            fail_on = question.fails_on(report)
-            reports.append(
-                replace(
-                    report,
-                    fail_on=tuple(map(str, fail_on)),
-                    failing=failing(report, fail_on, question.baseline),
-                    has_baseline=question.baseline is not None,
-                )
-            )
-    return reports
+            for world in dict.fromkeys((loss, *others))
+        ]
 
 
 def _remedies(
