@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from karmada_advisor.whatif.plan.differences import changed_fields
+from karmada_advisor.whatif.plan.versions import changed_fields
 from tests.e2e.asking import Answer, Asking, reader
 from tools.controlplane import ControlPlane, Object
 

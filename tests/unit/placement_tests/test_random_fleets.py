@@ -36,8 +36,8 @@ from karmada_advisor.whatif.placement_tests.scenario import (
     schedulers_named,
 )
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.inputs import PlanInputs, known_of
 from karmada_advisor.whatif.plan.objects import ChangeError, PlanObjects
+from karmada_advisor.whatif.plan.question import PlanInputs, known_of
 from karmada_advisor.whatif.plan.result import binding_plan, make_plan
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding
 from karmada_scheduler.config.features import FeatureGates

@@ -9,10 +9,10 @@ from karmada_advisor.state.model import Target
 from karmada_advisor.state.quota import read_quota
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.model import BindingPlan, Effect, Plan
 from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.question import PlanInputs
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.dryrun.dry_run import DryRun

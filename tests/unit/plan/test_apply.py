@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from karmada_advisor.fleet.files import change_objects
-from karmada_advisor.whatif.plan.apply import SERVER, applied
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import template_key
+from karmada_advisor.whatif.plan.versions import SERVER, applied
 from tests.unit.plan.asking import objects_of
 
 Object = dict[str, Any]

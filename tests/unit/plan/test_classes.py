@@ -9,9 +9,9 @@ import pytest
 from karmada_advisor.views.plan_text import plan_text
 from karmada_advisor.views.text import Style
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.model import ClaimChange, Effect
 from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.question import PlanInputs
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.plan.asking import effects, gate, only, placement, plan_of, rules

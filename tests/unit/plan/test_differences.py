@@ -8,8 +8,8 @@ import pytest
 
 from karmada_advisor.views.plan_words import change_lines, field_texts
 from karmada_advisor.views.text import Style, lines
-from karmada_advisor.whatif.plan.differences import changed_fields
 from karmada_advisor.whatif.plan.objects import ChangeShown, FieldChange
+from karmada_advisor.whatif.plan.versions import changed_fields
 
 
 def changed(old: dict[str, Any], new: dict[str, Any]) -> list[str]:

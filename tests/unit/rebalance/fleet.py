@@ -46,7 +46,7 @@ def proposed(written: Sequence[str], goal: str) -> RebalanceProposal:
     """Return the proposal of the command about the files."""
     flags = [*written, "--max-moves", "40", "--min-kept", "25%", "--goal", goal]
     with contextlib.chdir(Path(written[1]).parent), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(rebalance, "now", lambda: NOW)
+        patch.setattr("karmada_advisor.whatif.plan.fleet_rules.now", lambda: NOW)
         found = rebalance.answer(rebalance_parser().parse_args(flags))
     assert found.status == 0
     assert isinstance(found.document, RebalanceProposal)

@@ -28,7 +28,7 @@ def files(tmp_path: Path) -> list[str]:
 @pytest.fixture
 def run(files: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     """Run ``rebalance`` on the files."""
-    monkeypatch.setattr("karmada_advisor.cli.rebalance.now", lambda: fleet.NOW)
+    monkeypatch.setattr("karmada_advisor.whatif.plan.fleet_rules.now", lambda: fleet.NOW)
     monkeypatch.chdir(tmp_path)
     return lambda *flags: commands.run("rebalance", *files, *flags)
 

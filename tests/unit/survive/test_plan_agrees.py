@@ -7,9 +7,9 @@ import random
 import pytest
 
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.inputs import Known, PlanInputs
 from karmada_advisor.whatif.plan.model import Effect
 from karmada_advisor.whatif.plan.objects import PlanObjects
+from karmada_advisor.whatif.plan.question import Known, PlanInputs
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_advisor.whatif.survive.domains import failure_domains
 from karmada_advisor.whatif.survive.engine import Losses

@@ -13,7 +13,6 @@ from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests.model import ScenarioChange
 from karmada_advisor.whatif.placement_tests.scenario import START, OddTemplates, Scenario, with_uids
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, known_after
 from karmada_advisor.whatif.plan.objects import (
     ChangeError,
     Manifest,
@@ -23,6 +22,7 @@ from karmada_advisor.whatif.plan.objects import (
     unversioned,
     with_id,
 )
+from karmada_advisor.whatif.plan.question import Known, PlanInputs, known_after
 from karmada_advisor.whatif.plan.what_if import WhatIf, WrittenChange
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.structs import Struct, field, replace

@@ -19,7 +19,6 @@ from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part, policy_key, text_of
 from karmada_advisor.whatif.placement_tests.model import PlacementTestFile, ScenarioChange
-from karmada_advisor.whatif.plan.inputs import Known, known_of
 from karmada_advisor.whatif.plan.lint import lint_clusters, lint_written
 from karmada_advisor.whatif.plan.lint_upgrade import lint_for_1_19
 from karmada_advisor.whatif.plan.objects import (
@@ -31,6 +30,7 @@ from karmada_advisor.whatif.plan.objects import (
     with_defaults,
     with_id,
 )
+from karmada_advisor.whatif.plan.question import Known, known_of
 from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
 from karmada_scheduler.api.names import FleetValues

@@ -28,11 +28,10 @@ from karmada_advisor.whatif.plan.fleet_rules import (
     progress_of_phases,
     served_version,
 )
-from karmada_advisor.whatif.plan.inputs import Known, PlanInputs
 from karmada_advisor.whatif.plan.lint_selectors import TemplatesKnown
 from karmada_advisor.whatif.plan.model import Plan
 from karmada_advisor.whatif.plan.objects import ChangeShown, Manifest, PlanObjects, template_key
-from karmada_advisor.whatif.plan.question import PlanQuestion
+from karmada_advisor.whatif.plan.question import Known, PlanInputs, PlanQuestion
 from karmada_advisor.whatif.plan.result import make_plan
 from karmada_scheduler.api.manifest import ManifestError, integer_at
 from karmada_scheduler.config import features

@@ -11,9 +11,7 @@ from typing import Any, Final
 
 from karmada_advisor.fleet.files import OVERRIDES
 from karmada_advisor.state.stored import part, text_of
-from karmada_advisor.whatif.plan.apply import applied
 from karmada_advisor.whatif.plan.cluster_edits import ClusterEdits
-from karmada_advisor.whatif.plan.differences import changed_fields
 from karmada_advisor.whatif.plan.objects import (
     ChangeError,
     ChangeShown,
@@ -29,6 +27,7 @@ from karmada_advisor.whatif.plan.objects import (
     with_defaults,
     with_id,
 )
+from karmada_advisor.whatif.plan.versions import applied, changed_fields
 from karmada_advisor.whatif.plan.workload_edits import WorkloadEdits
 from karmada_scheduler.api.binding import KINDS
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -43,7 +42,7 @@ class Draft(ClusterEdits, WorkloadEdits):
     """The objects after a change: whole objects, as ``kubectl apply``, ``delete`` and ``patch`` write them.
 
     Attributes:
-        side: Which side applies, as in ``apply.applied``.
+        side: Which side applies, as in ``versions.applied``.
     """
 
     side = ""

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.whatif.plan.decide import PlanSide, without_clusters
 from karmada_advisor.whatif.plan.effects import Comparison
-from karmada_advisor.whatif.plan.inputs import ClusterChange
 from karmada_advisor.whatif.plan.model import BlockedDeletion, Blocker, Effect
+from karmada_advisor.whatif.plan.question import ClusterChange
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster

@@ -17,7 +17,6 @@ from karmada_advisor.state.model import SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import mapping, mappings, part, policy_key, text_of
 from karmada_advisor.whatif.plan.deletions import deleted_clusters
-from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.lint_placement import (
     did_you_mean,
     lint_affinity,
@@ -29,6 +28,7 @@ from karmada_advisor.whatif.plan.lint_selectors import Templates
 from karmada_advisor.whatif.plan.lint_upgrade import lint_for_1_19, lint_upgrade
 from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.plan.question import PlanInputs
 from karmada_advisor.whatif.plan.what_if import WhatIf
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster

@@ -14,9 +14,9 @@ from karmada_advisor.claims.shapes import OLD_PURGE_MODES
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.inputs import rebalanced
 from karmada_advisor.state.stored import mappings, policy_key, text_of, value_at
-from karmada_advisor.whatif.plan.inputs import PlanInputs
 from karmada_advisor.whatif.plan.model import PlanWarning
 from karmada_advisor.whatif.plan.objects import Manifest
+from karmada_advisor.whatif.plan.question import PlanInputs
 from karmada_advisor.whatif.plan.what_if import WhatIf
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.names import nearest

@@ -17,7 +17,6 @@ from karmada_advisor.whatif.plan.decide import PlannedDecision, PlanSide
 from karmada_advisor.whatif.plan.derive import Derived
 from karmada_advisor.whatif.plan.effects import Comparison, Shift, cannot_start, out_of_service, targets
 from karmada_advisor.whatif.plan.fleet_rules import SHOWN, fingerprint
-from karmada_advisor.whatif.plan.inputs import PlanInputs, known_of
 from karmada_advisor.whatif.plan.lint import lint
 from karmada_advisor.whatif.plan.load import loads_after
 from karmada_advisor.whatif.plan.model import (
@@ -36,6 +35,7 @@ from karmada_advisor.whatif.plan.model import (
 )
 from karmada_advisor.whatif.plan.notes import notes
 from karmada_advisor.whatif.plan.objects import ChangeError, ChangeShown, PlanObjects
+from karmada_advisor.whatif.plan.question import PlanInputs, known_of
 from karmada_advisor.whatif.plan.what_if import AT_ONCE, WhatIf
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.dryrun.dry_run import DryRun

@@ -14,8 +14,8 @@ from karmada_advisor.whatif.plan import deletions, holds
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.plan.derive import derive
 from karmada_advisor.whatif.plan.effects import Comparison, same
-from karmada_advisor.whatif.plan.inputs import Known, PlanInputs, changed_clusters, known_after, known_of
 from karmada_advisor.whatif.plan.objects import Manifest, PlanObjects, resource_key
+from karmada_advisor.whatif.plan.question import Known, PlanInputs, changed_clusters, known_after, known_of
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.policy import PolicyKey
 from karmada_scheduler.core import requeue_rules
