@@ -171,7 +171,8 @@ class WorkloadEdits(ChangedObjects):
             ) from problem
         found = {resource_key(binding): key for key, binding in self.after.bindings.items()}
         asked = [found[each] for each in sorted(wanted - done) if each in found]
-        older = [key for key in asked if created is not None and not self._is_before(key, created)]
+        last = {key: _last_scheduled(self.after.bindings[key]) for key in asked}
+        older = [key for key in asked if created is not None and (at := last[key]) and at >= created]
         for key in asked:
             if key not in older:
                 self._reschedule(key)
@@ -196,11 +197,6 @@ class WorkloadEdits(ChangedObjects):
             [{**part(manifest, "spec", "scaleTargetRef"), "namespace": namespace}]
         )
         self.show("+", manifest)
-
-    def _is_before(self, key: BindingKey, at: datetime) -> bool:
-        """Return whether a binding was last scheduled before a time, or never."""
-        last = _last_scheduled(self.after.bindings[key])
-        return last is None or last < at
 
 
 def _has_replicas(

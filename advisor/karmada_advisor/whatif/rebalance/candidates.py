@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Final, NamedTuple
@@ -123,28 +124,27 @@ class Usage:
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         """Start with what the clusters report."""
         self._clusters = {each.name: each for each in clusters}
-        self._allocatable: dict[str, dict[str, int]] = {}
-        self._taken: dict[str, dict[str, int]] = {}
-        self._moved: dict[str, dict[str, int]] = {}
-        for name, cluster in self._clusters.items():
-            summary = cluster.resource_summary
-            if summary is None:
-                continue
-            self._allocatable[name] = {
-                each: units(each, amount) for each, amount in summary.allocatable.items()
+        summaries = {name: each.resource_summary for name, each in self._clusters.items()}
+        reported = {name: summary for name, summary in summaries.items() if summary is not None}
+        self._allocatable = {
+            name: {each: units(each, amount) for each, amount in summary.allocatable.items()}
+            for name, summary in reported.items()
+        }
+        self._taken = {
+            name: {
+                each: amount - units(each, reported[name].left(each)) for each, amount in allocatable.items()
             }
-            self._taken[name] = {
-                each: amount - units(each, summary.left(each))
-                for each, amount in self._allocatable[name].items()
-            }
+            for name, allocatable in self._allocatable.items()
+        }
+        self._moved = {name: Counter[str]() for name in reported}
 
     def share(self, name: str, more: Amounts = _NOTHING) -> float | None:
         """Return the dominant share of a cluster, with more taken: 1 is full; None if it reports nothing."""
-        allocatable, taken = self._allocatable.get(name), self._taken.get(name, {})
-        if allocatable is None:
+        if name not in self._allocatable:
             return None
+        allocatable, taken, moved = self._allocatable[name], self._taken[name], self._moved[name]
         shares = [
-            max(0, taken[each] + more.get(each, 0)) / allocatable[each]
+            max(0, taken[each] + moved[each] + more.get(each, 0)) / allocatable[each]
             for each in SHARED
             if allocatable.get(each, 0) > 0
         ]
@@ -169,13 +169,9 @@ class Usage:
         for name in ("shares", "total"):
             self.__dict__.pop(name, None)
         for name, replicas in differences(before, after).items():
-            if name not in self._allocatable:
-                continue
-            taken, moved = self._taken[name], self._moved.setdefault(name, {})
             for each, amount in amounts.items():
-                if each in taken:
-                    taken[each] += replicas * amount
-                    moved[each] = moved.get(each, 0) + replicas * amount
+                if each in self._allocatable.get(name, {}):
+                    self._moved[name][each] += replicas * amount
 
     def clusters(self) -> list[Cluster]:
         """Return the clusters as they report their resources after all moves."""

@@ -19,8 +19,6 @@ from karmada_scheduler.api.binding import BindingKey
 
 def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[DomainLoss]) -> str:
     """Return the sentence; without a domain that is done, it says why nothing is known."""
-    if not domains:
-        return "there is no failure domain of the kinds that were asked for, so nothing is lost."
     done = [each for each in domains if each.done and each.kind != PAIR]
     if not done:
         return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
