@@ -19,7 +19,7 @@ from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.whatif.plan.decide import PlanSide
 from karmada_advisor.whatif.survive.classify import Classified, LossClass, counts_copies, wanted
 from karmada_advisor.whatif.survive.domains import FailureDomain, failure_domains
-from karmada_advisor.whatif.survive.edited import FleetEditor, LossSearch
+from karmada_advisor.whatif.survive.edited import FleetEditor
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.least_capacity import LeastCapacity
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
@@ -302,7 +302,7 @@ def test_every_remedy_mends_what_it_says_and_makes_no_loss_worse() -> None:
 def test_edits_that_spread_a_workload_let_no_loss_interrupt_it_and_make_none_worse(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(LossSearch, "answers", lambda *_: iter(()))  # of what does not return at all
+    monkeypatch.setattr(FleetEditor, "answers", lambda *_: iter(()))  # of what does not return at all
     looked = 0
     for seed in count():
         fleet = PolicyFleet(seed)

@@ -42,6 +42,11 @@ _LATER = datetime(9999, 1, 1, tzinfo=UTC)
 """A time after each decision that was made."""
 
 
+_BOUNDS: Final = SearchBounds(seconds=1.0, max_runs=40, max_depth=2, answers=4)
+_CANDIDATES: Final = 3
+"""Clusters that are asked for one by one, besides the search for any."""
+
+
 class EditedFleet(Struct, frozen=True):
     """The losses after an edit.
 
@@ -91,13 +96,9 @@ class FleetEditor(Struct, frozen=True):
             edits: Of that binding's placement, or of the policy itself.
             rebalances: Whether the replicas of its bindings are then divided again, as by a WorkloadRebalancer.
         """
-        manifest = self.policy(ref, binding)
-        target = ObjectRef(ref.kind, ref.namespace, ref.name)
-        found = (
-            None
-            if manifest is None
-            else patched([replace(each, target=target) for each in edits], {target: manifest})
-        )
+        manifest, target = self.policy(ref, binding), ObjectRef(ref.kind, ref.namespace, ref.name)
+        of_policy = [replace(each, target=target) for each in edits]
+        found = None if manifest is None else patched(of_policy, {target: manifest})
         if found is None:
             return None
         after = found.manifests[target]
@@ -108,7 +109,6 @@ class FleetEditor(Struct, frozen=True):
         except ManifestError:
             return None
         mode = value_at(after, "spec", "failover", "cluster", "purgeMode")
-        self._show()
         changed: dict[int, Binding] = {}
         modes = dict(self.losses.inputs.purge_modes)
         for place, each in enumerate(self.losses.bindings):
@@ -120,44 +120,38 @@ class FleetEditor(Struct, frozen=True):
             edited = replace(spec, placement=placement)
             if rebalances:
                 edited = replace(edited, reschedule_triggered_at=_LATER)
-            made = self._today(
-                each if edited == spec else replace(each, generation=each.generation + 1, spec=edited)
-            )
-            if made is None:
-                return None
-            changed[place] = made
+            is_same = edited == spec
+            changed[place] = each if is_same else replace(each, generation=each.generation + 1, spec=edited)
         return self._fleet(changed, patches_of(found), modes)
 
     def resumed(self, keys: Collection[BindingKey], apply: tuple[ObjectPatch, ...]) -> EditedFleet | None:
-        """Return the fleet after the end of the suspension of some bindings."""
-        self._show()
-        changed = {}
-        for place, each in enumerate(self.losses.bindings):
-            if each.key in keys:
-                made = self._today(replace(each, spec=replace(each.spec, scheduling_suspended=False)))
-                if made is None:
-                    return None
-                changed[place] = made
+        """Return the fleet after the end of the suspension of some bindings; None if one is not placed then."""
+        changed = {
+            place: replace(each, spec=replace(each.spec, scheduling_suspended=False))
+            for place, each in enumerate(self.losses.bindings)
+            if each.key in keys
+        }
         return self._fleet(changed, apply)
 
     def _fleet(
         self,
-        changed: Mapping[int, Binding],
+        edited: Mapping[int, Binding],
         apply: tuple[ObjectPatch, ...],
         purge_modes: Mapping[BindingKey, str] | None = None,
-    ) -> EditedFleet:
-        moves = started = 0
-        for place, made in changed.items():
-            spec, after = self.losses.bindings[place].spec, made.spec.clusters
-            moves += sum(each.replicas for each in starts(spec, after, spec.clusters))
-            started += sum(each.replicas for each in starts(spec, spec.clusters, after))
-        return EditedFleet(self.losses.after(changed, purge_modes), apply, moves, started)
-
-    def _show(self) -> None:
-        """Let plugins see the fleet as it is; a search has shown them another one."""
-        side = self.losses.side
-        if side.rules.is_coupled:
+    ) -> EditedFleet | None:
+        """Return the fleet with edited bindings, after the decisions that follow today; None if one fails."""
+        side, changed, moves, started = self.losses.side, dict[int, Binding](), 0, 0
+        if side.rules.is_coupled:  # a search has shown plugins another fleet
             side.rules.objects.show(side.snapshot, self.losses.bindings)
+        for place, each in edited.items():
+            made = self._today(each)
+            if made is None:
+                return None
+            changed[place] = made
+            spec, after = self.losses.bindings[place].spec, made.spec.clusters
+            moves += sum(target.replicas for target in starts(spec, after, spec.clusters))
+            started += sum(target.replicas for target in starts(spec, spec.clusters, after))
+        return EditedFleet(self.losses.after(changed, purge_modes), apply, moves, started)
 
     def _today(self, edited: Binding) -> Binding | None:
         """Return a binding after the decision that an edit causes without any loss; None if that fails."""
@@ -170,6 +164,61 @@ class FleetEditor(Struct, frozen=True):
         if found is None or found.error is not None or not found.targets:
             return None
         return settled(edited, found)
+
+    def answers(self, number: int, place: int, loss: Loss, is_over: Callable[[], bool]) -> Iterator[Answer]:
+        """Yield edits of a placement after which a binding runs after a loss.
+
+        Args:
+            number: Of the domain that is lost.
+            place: Of the binding.
+            loss: The world.
+            is_over: Whether to end.
+        """
+        lost = frozenset(self.losses.inputs.domains[number].clusters)
+        objects = self._after_loss(lost, place, loss)
+        everything = RunsAll(wanted(objects.bindings[objects.ref][1].spec), lost)
+        root = objects.outcome(NO_EDITS)
+        if root is None or everything.holds(root):
+            return
+        yield from Search(objects, everything, _BOUNDS, may_use=_is_of_placement).run().answers
+        for name in self._candidates(place, lost):
+            if is_over():
+                return
+            yield from Search(objects, OnCluster(name), _BOUNDS, may_use=_is_of_placement).run().answers
+
+    def _candidates(self, place: int, lost: frozenset[str]) -> list[str]:
+        """Return clusters that might take a binding: those of its regions first, then those with the most free capacity."""
+        snapshot = self.losses.side.snapshot
+        present = self.losses.asked[place].binding.spec.target_names
+        regions = {each.region for each in snapshot if each.name in present}
+
+        def key(each: Cluster) -> tuple[bool, int, str]:
+            summary = each.resource_summary
+            return each.region not in regions, -(summary.left("cpu").milli_value if summary else 0), each.name
+
+        left = [each for each in snapshot if each.name not in lost | present and not each.deleting]
+        return [each.name for each in sorted(left, key=key)[:_CANDIDATES]]
+
+    def _after_loss(self, lost: frozenset[str], place: int, loss: Loss) -> ObjectSet:
+        """Return the objects after a loss, with the binding as the loss leaves it."""
+        left, inputs = self.losses.asked[place].left(lost, loss).binding, self.losses.inputs
+        clusters: dict[ObjectRef, tuple[Any, Cluster]] = {}
+        for each in inputs.clusters:
+            known = self.manifests[each.name], each
+            clusters[ObjectRef(CLUSTER, "", each.name)] = (
+                self._lost_cluster(*known, loss) if each.name in lost else known
+            )
+        manifest = manifest_as_written(self.manifests[left.key], left)
+        return ObjectSet(left.key, inputs.rules, clusters, {ObjectRef(*left.key): (manifest, left)})
+
+    def _lost_cluster(self, manifest: Manifest, cluster: Cluster, loss: Loss) -> tuple[Any, Cluster]:
+        taints = self.losses.inputs.taints
+        lost = taints.lost(cluster, loss)
+        if loss is Loss.DELETED:
+            return manifest, lost
+        spec = manifest.get("spec") or {}
+        written = map(object_fields, taints.of(cluster, loss))
+        return {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}, lost
 
 
 def changes(
@@ -207,84 +256,6 @@ def fails(found: PairFigures, *, holds: bool = False) -> bool:
     """Return whether a pair does not survive: a replica is missing, or, with ``holds``, it is interrupted."""
     dark, missing, interrupted = found
     return dark or missing > 0 or (holds and interrupted)
-
-
-_BOUNDS: Final = SearchBounds(seconds=1.0, max_runs=40, max_depth=2, answers=4)
-_CANDIDATES: Final = 3
-"""Clusters that are asked for one by one, besides the search for any."""
-
-
-class LossSearch(Struct, frozen=True):
-    """Searches on the clusters after a loss.
-
-    Attributes:
-        editor: The fleet.
-        loss: The world.
-        is_over: Whether to end.
-    """
-
-    editor: FleetEditor
-    loss: Loss
-    is_over: Callable[[], bool]
-
-    def answers(self, number: int, place: int) -> Iterator[Answer]:
-        """Yield edits of the placement after which the representative of a group runs after the loss."""
-        objects = self._after_loss(number, place)
-        if objects is None:
-            return
-        spec, lost = objects.bindings[objects.ref][1].spec, self._lost(number)
-        everything = RunsAll(wanted(spec), lost)
-        root = objects.outcome(NO_EDITS)
-        if root is None or everything.holds(root):
-            return
-        yield from Search(objects, everything, _BOUNDS, may_use=_is_of_placement).run().answers
-        for name in self._candidates(place, lost):
-            if self.is_over():
-                return
-            yield from Search(objects, OnCluster(name), _BOUNDS, may_use=_is_of_placement).run().answers
-
-    def _lost(self, number: int) -> frozenset[str]:
-        return frozenset(self.editor.losses.inputs.domains[number].clusters)
-
-    def _candidates(self, place: int, lost: frozenset[str]) -> list[str]:
-        """Return clusters that might take a binding: those of its regions first, then those with the most free capacity."""
-        snapshot = self.editor.losses.side.snapshot
-        present = self.editor.losses.asked[place].binding.spec.target_names
-        regions = {each.region for each in snapshot if each.name in present}
-
-        def key(each: Cluster) -> tuple[bool, int, str]:
-            summary = each.resource_summary
-            return each.region not in regions, -(summary.left("cpu").milli_value if summary else 0), each.name
-
-        left = [
-            each
-            for each in snapshot
-            if each.name not in lost and each.name not in present and not each.deleting
-        ]
-        return [each.name for each in sorted(left, key=key)[:_CANDIDATES]]
-
-    def _after_loss(self, number: int, place: int) -> ObjectSet | None:
-        """Return the objects after a loss, with the binding as the loss leaves it."""
-        lost, asked = self._lost(number), self.editor.losses.asked[place]
-        left = asked.left(lost, self.loss).binding
-        manifest = manifest_as_written(self.editor.manifests[left.key], left)
-        clusters: dict[ObjectRef, tuple[Any, Cluster]] = {}
-        for each in self.editor.losses.inputs.clusters:
-            known = self.editor.manifests[each.name], each
-            clusters[ObjectRef(CLUSTER, "", each.name)] = (
-                self._lost_cluster(*known) if each.name in lost else known
-            )
-        ref = ObjectRef(*left.key)
-        return ObjectSet(left.key, self.editor.losses.inputs.rules, clusters, {ref: (manifest, left)})
-
-    def _lost_cluster(self, manifest: Mapping[str, Any], cluster: Cluster) -> tuple[Any, Cluster]:
-        taints = self.editor.losses.inputs.taints
-        lost = taints.lost(cluster, self.loss)
-        if self.loss is Loss.DELETED:
-            return manifest, lost
-        spec = manifest.get("spec") or {}
-        written = map(object_fields, taints.of(cluster, self.loss))
-        return {**manifest, "spec": {**spec, "taints": [*(spec.get("taints") or ()), *written]}}, lost
 
 
 def _is_of_placement(edit: Edit) -> bool:

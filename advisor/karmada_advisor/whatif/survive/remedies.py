@@ -184,7 +184,7 @@ class Remedies(Struct, frozen=True):
         if known or not pair.found.is_decided:
             return
         seen: set[tuple[object, ...]] = set()
-        for answer in edited.LossSearch(self.editor, self.loss, self.is_over).answers(number, place):
+        for answer in self.editor.answers(number, place, self.loss, self.is_over):
             key = tuple((each.slot, each.identity) for each in answer.edits)
             if key not in seen and not self.is_over():
                 seen.add(key)
