@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
 from karmada_advisor.explain.remedy_model import ObjectShown
 from karmada_advisor.whatif.plan.load import CPU, requests
-from karmada_advisor.whatif.survive.classify import LossClass, wanted
+from karmada_advisor.whatif.survive.classify import LossClass, Pair, wanted
 from karmada_advisor.whatif.survive.edited import PairKey
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, never
@@ -36,6 +36,7 @@ _ANSWERS: Final = 2
 SECONDS: Final = 5.0
 """Of the search: each step decides about all that starts after a loss."""
 
+_NOTHING: Final[Mapping[str, Minimum]] = {}
 _Capacity = Mapping[str, Mapping[str, int]]
 """By cluster and resource: cpu in thousandths, others in whole units."""
 
@@ -66,9 +67,16 @@ class LeastCapacity:
     def find(self) -> list[FoundRemedy]:
         """Return what to add for each of the domains with the most missing replicas, and what suffices for all of them."""
         found: dict[object, FoundRemedy] = {}
-        most: dict[str, dict[str, int]] = {}
+        most: defaultdict[str, Counter[str]] = defaultdict(Counter)
         numbers = self._short()
         unmended = False
+
+        def add(cured: frozenset[PairKey], edits: Sequence[EditShown]) -> None:
+            """Add a remedy; equal ones of several domains are one."""
+            key = tuple(each.text for each in edits)
+            known = found.get(key) or FoundRemedy(None, LossClass.SHORT, frozenset(), tuple(edits))
+            found[key] = replace(known, cured=known.cured | cured)
+
         for number in numbers:
             answers = 0
             for name in self._candidates(number):
@@ -77,62 +85,44 @@ class LeastCapacity:
                 least_ = self._least(number, name)
                 if least_ is None:
                     continue
-                self._add(found, self._pairs(number), _shown(name, least_))
+                more = Counter({resource: minimum.at for resource, minimum in least_.items()})
+                add(self._cured(number), _shown(name, more, least_))
                 answers += 1
                 if answers == 1:
-                    together = most.setdefault(name, {})
-                    for resource, minimum in least_.items():
-                        together[resource] = max(together.get(resource, 0), minimum.at)
+                    most[name] |= more
             unmended |= not answers
             self.looked += not self.is_over()
         if len(numbers) > 1 and not unmended and not any(self._is_short(number, most) for number in numbers):
-            cured = frozenset(each for number in numbers for each in self._pairs(number))
-            edits = (
-                _shown(name, {key: Minimum(at, at, "", "") for key, at in more.items()}, exact=False)
-                for name, more in sorted(most.items())
-            )
-            self._add(found, cured, tuple(each for some in edits for each in some))
+            edits = [edit for name, more in sorted(most.items()) for edit in _shown(name, more)]
+            add(frozenset().union(*map(self._cured, numbers)), edits)
         return list(found.values())
-
-    @staticmethod
-    def _add(
-        found: dict[object, FoundRemedy], cured: frozenset[PairKey], edits: tuple[EditShown, ...]
-    ) -> None:
-        """Add a remedy; equal ones of several domains are one."""
-        key = tuple(each.text for each in edits)
-        known = found.get(key)
-        if known is None:
-            found[key] = FoundRemedy(None, LossClass.SHORT, cured, edits)
-        else:
-            found[key] = replace(known, cured=known.cured | cured)
 
     def _short(self) -> list[int]:
         """Return the domains that leave most replicas without capacity, those with the fewest bindings to decide first."""
         missing = {
-            number: sum(
-                each.classified.missing for each in tally.pairs if each.classified.effect is LossClass.SHORT
-            )
-            for number, tally in enumerate(self.losses.tallies[self.loss])
+            number: sum(each.classified.missing for each in self._pairs(number))
+            for number in range(len(self.losses.inputs.domains))
         }
         self.short = sum(map(bool, missing.values()))
         worst = sorted((each for each in missing if missing[each]), key=lambda each: -missing[each])
         return sorted(worst[:_DOMAINS], key=lambda each: len(self._starting(each)))
 
-    def _pairs(self, number: int) -> frozenset[PairKey]:
+    def _pairs(self, number: int) -> list[Pair]:
+        """Return what is short after the loss of a domain."""
         pairs = self.losses.tallies[self.loss][number].pairs
-        return frozenset(
-            (number, each.position) for each in pairs if each.classified.effect is LossClass.SHORT
-        )
+        return [each for each in pairs if each.classified.effect is LossClass.SHORT]
+
+    def _cured(self, number: int) -> frozenset[PairKey]:
+        return frozenset((number, each.position) for each in self._pairs(number))
 
     def _candidates(self, number: int) -> list[str]:
         """Return the clusters that most of what is short may go to, those that are asked for too much first."""
         tally = self.losses.tallies[self.loss][number]
         lost = frozenset(self.losses.inputs.domains[number].clusters)
         counts: Counter[str] = Counter()
-        for _, place in self._pairs(number):
-            found = self.losses.side.passing(self.losses.asked[place].binding)
-            for name in {name for rows in found or () for name in rows}:
-                counts[name] += 1
+        for each in self._pairs(number):
+            found = self.losses.side.passing(self.losses.asked[each.position].binding)
+            counts.update({name for rows in found or () for name in rows})
         over, clusters = tally.overcommitted, self.losses.inputs.clusters
         unreported = {each.name for each in clusters if each.resource_summary is None}
         names = sorted(
@@ -143,8 +133,8 @@ class LeastCapacity:
     def _least(self, number: int, name: str) -> dict[str, Minimum] | None:
         """Return the least amounts of resources that one cluster needs more; None if no amount suffices."""
         asked: Counter[str] = Counter()
-        for _, place in self._pairs(number):
-            spec = self.losses.asked[place].binding.spec
+        for pair in self._pairs(number):
+            spec = self.losses.asked[pair.position].binding.spec
             for resource, amount in requests(spec).items():
                 asked[resource] += amount * wanted(spec)
         sizes = {each: _step(each, asked[each]) for each in asked if asked[each]}
@@ -212,18 +202,14 @@ class LeastCapacity:
         return self._unchanged.with_reported(changed, generation=0)
 
 
-def _shown(name: str, found: Mapping[str, Minimum], *, exact: bool = True) -> tuple[EditShown, ...]:
-    return tuple(
-        EditShown(
-            Side.CLUSTER,
-            "addCapacity",
-            ObjectShown(CLUSTER, "", name),
-            f"{resource} +{shown_units(resource, at.at)} on {name}",
-            at if exact else None,
-            f"Add nodes to {name}; its resource summary follows.",
-        )
-        for resource, at in sorted(found.items())
-    )
+def _shown(name: str, more: Mapping[str, int], exact: Mapping[str, Minimum] = _NOTHING) -> list[EditShown]:
+    """Return what to add to a cluster; ``exact`` has the boundaries of the amounts that have one."""
+    shown, instead = ObjectShown(CLUSTER, "", name), f"Add nodes to {name}; its resource summary follows."
+    texts = {each: f"{each} +{shown_units(each, more[each])} on {name}" for each in sorted(more)}
+    return [
+        EditShown(Side.CLUSTER, "addCapacity", shown, text, exact.get(resource), instead)
+        for resource, text in texts.items()
+    ]
 
 
 def _edit(name: str) -> Edit:

@@ -128,6 +128,10 @@ class LossTaints(Struct, frozen=True):
         found = self.no_execute(name)
         return found if loss is Loss.ITSELF else found or (LOST,)
 
+    def evicting_any(self, names: Iterable[str], loss: Loss) -> Sequence[Taint]:
+        """Return the NoExecute taints of clusters that are lost together."""
+        return [taint for name in names for taint in self.evicting(name, loss)]
+
     def no_execute(self, name: str) -> tuple[Taint, ...]:
         """Return the NoExecute taints that ClusterTaintPolicies add to a cluster."""
         return tuple(each for each in self.by_policies.get(name, ()) if each.effect == NO_EXECUTE)

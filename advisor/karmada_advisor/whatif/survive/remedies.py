@@ -13,7 +13,7 @@ from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
 from karmada_advisor.explain.model import PolicyRef
-from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
 from karmada_advisor.whatif.survive import closed, edited
 from karmada_advisor.whatif.survive.classify import FailedBy, LossClass, Pair
 from karmada_advisor.whatif.survive.engine import Losses
@@ -147,12 +147,9 @@ class Remedies(Struct, frozen=True):
 
     def _of_group(self, group: _Group) -> Iterator[FoundRemedy]:
         """Yield remedies."""
+        sizes = [len(each.clusters) for each in self._losses.inputs.domains]
         (number, place), pair = max(
-            group.pairs.items(),
-            key=lambda item: (
-                item[1].classified.missing,
-                len(self._losses.inputs.domains[item[0][0]].clusters),
-            ),
+            group.pairs.items(), key=lambda item: (item[1].classified.missing, sizes[item[0][0]])
         )
         stored = self._losses.asked[place].stored
         if group.effect is LossClass.FROZEN and stored.spec.scheduling_suspended:
@@ -161,24 +158,16 @@ class Remedies(Struct, frozen=True):
         manifest = self.editor.policy(group.policy, stored)
         if manifest is None:
             return
-        known = closed.closed_edits(
-            group.effect,
-            self.editor.manifests[stored.key],
-            stored,
-            [
-                taint
-                for name in self._losses.inputs.domains[number].clusters
-                for taint in self._losses.inputs.taints.evicting(name, self.loss)
-            ],
-        )
+        inputs, of_binding = self._losses.inputs, self.editor.manifests[stored.key]
+        taints = inputs.taints.evicting_any(inputs.domains[number].clusters, self.loss)
+        known = closed.closed_edits(group.effect, of_binding, stored, taints)
         for edits in known:
             yield from self._verified(group, stored, edits)
-        if group.effect is LossClass.CLEARED and not self._losses.inputs.rules.frameworks.has_guards:
+        if group.effect is LossClass.CLEARED and not inputs.rules.frameworks.has_guards:
             pairs = frozenset(group.pairs)
             yield FoundRemedy(group.policy, group.effect, pairs, (closed.guard_edit(),), verified=False)
         if group.effect is LossClass.MOVES:
-            ref, clusters = ObjectRef(*stored.key), self._losses.inputs.clusters
-            for edits in closed.spreading_edits(ref, self.editor.manifests[stored.key], clusters):
+            for edits in closed.spreading_edits(ObjectRef(*stored.key), of_binding, inputs.clusters):
                 yield from self._verified(group, stored, edits, rebalances=True)
             return
         if known or not pair.found.is_decided:
@@ -215,13 +204,8 @@ class Remedies(Struct, frozen=True):
         cured, worse = edited.changes(self._losses, fleet.losses, self.loss, holds=self.holds)
         if worse or not group.pairs.keys() <= cured:
             return
-        target = ObjectRef(group.policy.kind, group.policy.namespace, group.policy.name)
-        shown = tuple(
-            each
-            if each.side is Side.TRIGGER
-            else replace(each, object=replace(each.object, **target._asdict()))
-            for each in edits
-        )
+        policy = ObjectShown(group.policy.kind, group.policy.namespace, group.policy.name)
+        shown = tuple(each if each.side is Side.TRIGGER else replace(each, object=policy) for each in edits)
         widens = needs_owner or self._leaves_regions(fleet.losses, cured)
         yield FoundRemedy(
             group.policy, group.effect, cured, shown, fleet.apply, fleet.moves, fleet.starts, widens

@@ -179,11 +179,7 @@ class _Report:
         modes = {self._clusters[name].sync_mode for name in domain.clusters}
         settings = self._settings
         noticed = max(settings.noticed_pull if mode == "Pull" else settings.noticed_push for mode in modes)
-        taints = {
-            taint
-            for name in domain.clusters
-            for taint in self._losses.inputs.taints.evicting(name, self._settings.loss)
-        }
+        taints = {*self._losses.inputs.taints.evicting_any(domain.clusters, settings.loss)}
         delays = [eviction_delay(each, taints) for each in evicted]
         first = noticed + min(delays)
         queued = Counter(each.key.kind for each in evicted)
