@@ -190,14 +190,9 @@ def wanted(spec: BindingSpec) -> int:
     placement = spec.placement
     if placement is None or not placement.is_duplicated:
         return spec.replicas
-    demanded = [1]
-    if not ignores_spread(placement):
-        demanded += [
-            constraint.min_groups
-            for field in (SPREAD_BY_CLUSTER, SPREAD_BY_REGION)
-            if (constraint := last_constraint(placement, field)) is not None
-        ]
-    return spec.replicas * max(demanded)
+    fields = () if ignores_spread(placement) else (SPREAD_BY_CLUSTER, SPREAD_BY_REGION)
+    constraints = [last_constraint(placement, field) for field in fields]
+    return spec.replicas * max([1, *(each.min_groups for each in constraints if each is not None)])
 
 
 def running(spec: BindingSpec, targets: Targets, present: PresentOn) -> int:

@@ -37,7 +37,7 @@ PairKey = tuple[int, int]
 PairFigures = tuple[bool, int, bool]
 """Dark, missing, interrupted."""
 
-_NOTHING: PairFigures = (False, 0, False)
+NOTHING: PairFigures = (False, 0, False)
 _LATER = datetime(9999, 1, 1, tzinfo=UTC)
 """A time after each decision that was made."""
 
@@ -240,7 +240,7 @@ def changes(
         had = {each.position: figures(each.classified) for each in old.pairs}
         has = {each.position: figures(each.classified) for each in new.pairs}
         for place in had.keys() | has.keys():
-            one, other = had.get(place, _NOTHING), has.get(place, _NOTHING)
+            one, other = had.get(place, NOTHING), has.get(place, NOTHING)
             worse += any(now > then for now, then in zip(other, one, strict=True))
             if fails(one, holds=holds) and not fails(other, holds=holds):
                 cured.add((number, place))

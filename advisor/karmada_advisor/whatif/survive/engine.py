@@ -5,7 +5,7 @@ All decisions are made about one snapshot. Only the bindings on a lost cluster a
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.whatif.plan.decide import PlanSide, Progress, grouped, no_progress
@@ -215,21 +215,16 @@ class Losses:
 
     def _concerned(self, decisions: LossDecisions) -> set[int]:
         """Return the domains that a binding is in, and those of several clusters that may sweep it."""
-        found = {
-            number
-            for target in decisions.binding.spec.clusters
-            for number in self._domains_of.get(target.name, ())
-        }
+        found = self._with(decisions.binding.spec.target_names)
         sweeps = decisions.sweeps if self._several else None
         if sweeps is not None:
-            found |= {
-                number
-                for name in self._several
-                if name in sweeps.members
-                for number in self._domains_of.get(name, ())
-                if len(self._lost[number]) > 1
-            }
+            members = self._with(self._several.intersection(sweeps.members))
+            found |= {number for number in members if len(self._lost[number]) > 1}
         return found
+
+    def _with(self, names: Iterable[str]) -> set[int]:
+        """Return the domains that have some clusters."""
+        return {number for name in names for number in self._domains_of.get(name, ())}
 
     def _settle(self, tally: LossTally, capacity: FreeCapacity) -> None:
         """Find the replicas that do not fit."""

@@ -18,7 +18,7 @@ from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.stored import command_line, mapping, mappings, text_of
 from karmada_advisor.whatif.survive.classify import LossClass
-from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomain, FailureDomains
+from karmada_advisor.whatif.survive.domains import CLUSTER, FailureDomains
 from karmada_advisor.whatif.survive.fail_on import FailOn, Figures
 from karmada_advisor.whatif.survive.loss import Loss, LossTaints, taints_by_policies
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
@@ -82,6 +82,35 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
             raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
         more = self.fails_on_not_judged and report.totals.not_judged
         return [*self.fail_on, FailOn(LossClass.NOT_JUDGED.value)] if more else self.fail_on
+
+    def chosen(self, every: FailureDomains) -> FailureDomains:
+        """Return the domains that are asked for, with those that are lost in pairs.
+
+        Raises:
+            NoAnswerError: There is no domain with one of the names, or none at all.
+        """
+        # A domain that is one cluster has the names of its Clusters, which may be several.
+        names = {
+            each: {each.name, *(each.clusters if each.kind == CLUSTER else ())} for each in every.domains
+        }
+        known = frozenset[str]().union(*names.values())
+        for name in self.names:
+            if name in every.deleting:
+                raise NoAnswerError(f"cluster {name} is being deleted already")
+            if name not in known:
+                kinds = ", ".join(dict.fromkeys(each.kind for each in every.domains))
+                raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
+        first = {each.name: each for each in reversed(every.domains)}
+        paired = [name for pair in self.pairs for name in pair]
+        for name in paired:
+            if name not in first:
+                raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
+        named = [each for each, own in names.items() if not self.names or own & {*self.names}]
+        domains = tuple(dict.fromkeys((*named, *(first[name] for name in paired))))
+        if not domains:
+            kinds = ", ".join(self.kinds)
+            raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
+        return replace(every, domains=domains)
 
     @property
     def loss(self) -> Loss:
@@ -157,43 +186,6 @@ def purge_modes(fleet: Fleet) -> Mapping[BindingKey, str]:
     path = ("spec", "failover", "cluster", "purgeMode")
     keys = (each.key for each in fleet.bindings if each.spec.failover_purge_modes)
     return {key: mode for key in keys if (mode := text_of(fleet.manifests[key], *path))}
-
-
-def named(found: FailureDomains, names: Sequence[str]) -> FailureDomains:
-    """Return only the domains with some names; all without any.
-
-    Raises:
-        NoAnswerError: There is no domain with one of the names.
-    """
-    if not names:
-        return found
-    # A domain that is one cluster has the names of its Clusters, which may be several.
-    names_of = {each: {each.name, *(each.clusters if each.kind == CLUSTER else ())} for each in found.domains}
-    known = {name for own in names_of.values() for name in own}
-    for name in names:
-        if name in found.deleting:
-            raise NoAnswerError(f"cluster {name} is being deleted already")
-        if name not in known:
-            kinds = ", ".join(dict.fromkeys(each.kind for each in found.domains))
-            raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
-    chosen = tuple(each for each, own in names_of.items() if own & {*names})
-    return replace(found, domains=chosen)
-
-
-def with_pairs(
-    chosen: Sequence[FailureDomain], every: Sequence[FailureDomain], pairs: Sequence[tuple[str, str]]
-) -> tuple[FailureDomain, ...]:
-    """Return the chosen domains with those that are lost in pairs.
-
-    Raises:
-        NoAnswerError: There is no domain with one of the names.
-    """
-    first = {each.name: each for each in reversed(every)}
-    for name in (each for pair in pairs for each in pair):
-        if name not in first:
-            raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
-    added = {first[name]: None for pair in pairs for name in pair}
-    return tuple(dict.fromkeys((*chosen, *added)))
 
 
 PROGRAM: Final = "karmada-controller-manager"

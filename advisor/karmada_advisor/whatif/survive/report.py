@@ -67,12 +67,10 @@ def survival_report(
         NoAnswerError: The baseline is a report about another fleet.
     """
     made = _Report(losses, settings, question)
-    ranked = sorted(
-        (made.domain(number, domain) for number, domain in enumerate(found.domains)),
-        key=lambda item: _order(item[1]),
-    )
-    domains = tuple(domain for _, domain in ranked)
-    places = {number: place for place, (number, _) in enumerate(ranked)}
+    decided = [made.domain(number, domain) for number, domain in enumerate(found.domains)]
+    ranked = sorted(range(len(decided)), key=lambda number: _order(decided[number]))
+    domains = tuple(decided[number] for number in ranked)
+    places = {number: place for place, number in enumerate(ranked)}
     bindings = tuple(made.bindings(places))
     totals = made.totals(domains, sum(any(each.dark for each in one.losses) for one in bindings))
     report = model.SurvivalReport(
@@ -130,12 +128,12 @@ class _Report:
         self._reported = {place for place, each in losses.asked.items() if question.is_reported(each.stored)}
         self._clusters = {each.name: each for each in losses.side.snapshot}
 
-    def domain(self, number: int, domain: FailureDomain) -> tuple[int, model.DomainLoss]:
-        """Return the number of a domain, and what its loss does."""
+    def domain(self, number: int, domain: FailureDomain) -> model.DomainLoss:
+        """Return what the loss of a domain does."""
         tallies = self._losses.tallies
         chosen = tallies[self._settings.loss][number]
         counts = self._counts(chosen)
-        return number, model.DomainLoss(
+        return model.DomainLoss(
             **asdict(domain),
             done=self._losses.done[number],
             is_spof=counts.dark > 0,

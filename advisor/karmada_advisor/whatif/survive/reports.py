@@ -9,7 +9,6 @@ from math import comb
 from typing import TYPE_CHECKING, Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.state.stored import others_on
 from karmada_advisor.whatif.plan.effects import out_of_service
@@ -21,17 +20,11 @@ from karmada_advisor.whatif.plan.fleet_rules import (
 )
 from karmada_advisor.whatif.survive.classify import LossTally, present_on
 from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomain, failure_domains, joined_twice
-from karmada_advisor.whatif.survive.edited import PairFigures, figures
+from karmada_advisor.whatif.survive.edited import NOTHING, PairFigures, figures
 from karmada_advisor.whatif.survive.engine import Losses
 from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.model import LossSettings, SurvivalReport
-from karmada_advisor.whatif.survive.question import (
-    SurviveQuestion,
-    named,
-    purge_modes,
-    reaction,
-    with_pairs,
-)
+from karmada_advisor.whatif.survive.question import SurviveQuestion, purge_modes, reaction
 from karmada_advisor.whatif.survive.report import survival_report
 from karmada_advisor.whatif.survive.summary import notes_of_others, notes_of_present, notes_of_same
 from karmada_scheduler.structs import replace
@@ -71,14 +64,10 @@ def survival_reports(
     taints, settings = reaction(question.settings, taint_policies, fleet)
     clusters = {each.name: fleet.manifests[each.name] for each in fleet.clusters}
     same = joined_twice(clusters.values())
-    every = failure_domains(
-        fleet.clusters, question.kinds, spanning_is_lost=question.spanning_is_lost, same=same
+    is_lost = question.spanning_is_lost
+    domains = question.chosen(
+        failure_domains(fleet.clusters, question.kinds, spanning_is_lost=is_lost, same=same)
     )
-    domains = named(every, question.names)
-    domains = replace(domains, domains=with_pairs(domains.domains, every.domains, pairs))
-    if not domains.domains:
-        kinds = ", ".join(question.kinds)
-        raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
     digests, present, others_of = [], {}, {}
     closed = {each.name: state for each in fleet.clusters if (state := out_of_service(each))}
     for each in fleet.bindings:  # each is read from what is kept of it, which takes time
@@ -114,9 +103,7 @@ def survival_reports(
         if pairs or question.drawn_pairs:
             names = [each.name for each in domains.domains]
             numbers = [(names.index(one), names.index(other)) for one, other in pairs]
-            numbers += (
-                drawn(losses, question.drawn_pairs, loss, found.fingerprint) if question.drawn_pairs else ()
-            )
+            numbers += drawn(losses, question.drawn_pairs, loss, found.fingerprint)
             decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
             domains = replace(domains, domains=(*domains.domains, *decided))
         return [
@@ -204,13 +191,8 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
     """
     domains = losses.inputs.domains
     made = [
-        FailureDomain(
-            PAIR,
-            f"{domains[one].name}+{domains[other].name}",
-            tuple(sorted({*domains[one].clusters, *domains[other].clusters})),
-            (),
-        )
-        for one, other in pairs
+        FailureDomain(PAIR, f"{one.name}+{other.name}", tuple(sorted({*one.clusters, *other.clusters})), ())
+        for one, other in ((domains[first], domains[second]) for first, second in pairs)
     ]
     both = Losses(replace(losses.inputs, domains=made))
     both.run()
@@ -223,7 +205,7 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
             tally.pairs = [
                 each
                 for each in tally.pairs
-                if _is_new(figures(each.classified), [one.get(each.position) for one in alone])
+                if _is_new(figures(each.classified), [one.get(each.position, NOTHING) for one in alone])
             ]
         losses.tallies[loss] += tallies
     losses.done.extend(
@@ -234,6 +216,5 @@ def decide_pairs(losses: Losses, pairs: Sequence[DomainPair]) -> Sequence[Failur
     return made
 
 
-def _is_new(now: PairFigures, alone: Sequence[PairFigures | None]) -> bool:
-    known = [each for each in alone if each is not None]
-    return any(value > max((each[place] for each in known), default=0) for place, value in enumerate(now))
+def _is_new(now: PairFigures, alone: Sequence[PairFigures]) -> bool:
+    return any(value > max(known) for value, *known in zip(now, *alone, strict=True))
