@@ -132,9 +132,7 @@ def _apply(
     )
     for refusal in found.refusals:
         raise ChangeError(f"{refusal.policy.kind} {refusal.policy}: Karmada would refuse it: {refusal.text}")
-    changed = {
-        key for key in {*(before.policies or {}), *(after.policies or {})} if _differs(key, before, after)
-    }
+    changed = _changed_policies(before, after)
     derived.claiming |= {
         PolicyRef(*outcome.policy_after)
         for outcome in found.templates.values()
@@ -157,8 +155,9 @@ def _apply(
         )
 
 
-def _differs(key: PolicyKey, before: PlanObjects, after: PlanObjects) -> bool:
-    return (before.policies or {}).get(key) is not (after.policies or {}).get(key)
+def _changed_policies(before: PlanObjects, after: PlanObjects) -> set[PolicyKey]:
+    old, new = before.policies or {}, after.policies or {}
+    return {key for key in old.keys() | new.keys() if old.get(key) is not new.get(key)}
 
 
 def _take(
@@ -220,17 +219,11 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
 
 def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, str]]:
     """Return apiVersion and kind of the templates that changed policies select."""
-    old, new = before.policies or {}, after.policies or {}
-    changed = [
-        side[key]
-        for key in {*old, *new}
-        for side in (old, new)
-        if key in side and _differs(key, before, after)
-    ]
     found = {
         (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
-        for policy in changed
-        for each in mappings(value_at(policy, "spec", "resourceSelectors"))
+        for key in _changed_policies(before, after)
+        for policies in (before.policies or {}, after.policies or {})
+        for each in mappings(value_at(policies.get(key), "spec", "resourceSelectors"))
     }
     return sorted(each for each in found if all(each))
 

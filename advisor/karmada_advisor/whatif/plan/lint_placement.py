@@ -108,12 +108,8 @@ def _lint_field(name: str, path: str, each: Requirement, known: FleetValues) -> 
     if not each.is_valid_for_fields:
         yield _invalid(name, path, str(each), each.operator, SET_OPERATORS)
         return
-    for value in each.values:
-        if value not in known.fields[each.key]:
-            near, text = _unknown_value(
-                f"no cluster has the {each.key} {value}", value, known.fields[each.key]
-            )
-            yield PlanWarning("FieldValueUnknown", name, path, text, near)
+    for near, text in _unknown_values(f"{each.key} ", each.values, known.fields[each.key]):
+        yield PlanWarning("FieldValueUnknown", name, path, text, near)
 
 
 def _invalid(name: str, path: str, shown: str, value: str, known: Sequence[str]) -> PlanWarning:
@@ -132,18 +128,17 @@ def _lint_label(
             text, near = f"{text}, which is a field of clusters", "a fieldSelector"
         yield PlanWarning("LabelUnknown", name, path, did_you_mean(text, near), near.removeprefix("a "))
         return
+    for near, text in _unknown_values(f"label {key}=", values, known.labels[key]):
+        yield PlanWarning("LabelValueUnknown", name, path, text, near)
+
+
+def _unknown_values(what: str, values: Iterable[str], existing: Collection[str]) -> Iterator[tuple[str, str]]:
+    """Yield the nearest existing one to each value that does not exist, and a sentence; ``what`` stands before the value."""
+    listed = f"; there is {', '.join(sorted(existing))}" if 0 < len(existing) <= _SHOWN else ""
     for value in values:
-        if value not in known.labels[key]:
-            near, text = _unknown_value(f"no cluster has the label {key}={value}", value, known.labels[key])
-            yield PlanWarning("LabelValueUnknown", name, path, text, near)
-
-
-def _unknown_value(start: str, value: str, existing: Collection[str]) -> tuple[str, str]:
-    near = nearest(value, existing)
-    listed = ", ".join(sorted(existing)) if 0 < len(existing) <= _SHOWN else ""
-    if near or not listed:
-        return near, did_you_mean(start, near)
-    return near, f"{start}; there is {listed}"
+        if value not in existing:
+            text, near = f"no cluster has the {what}{value}", nearest(value, existing)
+            yield near, did_you_mean(text, near) if near else text + listed
 
 
 def _lint_spread(name: str, placement: Manifest, known: FleetValues) -> Iterator[PlanWarning]:

@@ -200,9 +200,5 @@ class Templates:
 
     def _holders(self, policy: ClaimingPolicy, derived: Derived) -> list[str]:
         """Return the policies that claim what a policy selects."""
-        found = {
-            str(holder)
-            for key in self.selected(policy)
-            if (holder := derived.policies.get(key.binding)) is not None
-        }
-        return sorted(found)
+        holders = {derived.policies.get(key.binding) for key in self.selected(policy)} - {None}
+        return sorted(map(str, holders))

@@ -129,9 +129,8 @@ def with_defaults(policy: Manifest) -> Manifest:
     Raises:
         ChangeError: A field has the wrong type.
     """
-    namespace = (
-        text_of(policy, "metadata", "namespace") if text_of(policy, "kind") == PROPAGATION_POLICY else ""
-    )
+    is_namespaced = text_of(policy, "kind") == PROPAGATION_POLICY
+    namespace = text_of(policy, "metadata", "namespace") if is_namespaced else ""
     try:
         check_types(policy)
         return {**policy, "spec": stored_spec(part(policy, "spec"), namespace=namespace)}

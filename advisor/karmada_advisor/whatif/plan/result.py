@@ -140,7 +140,7 @@ def binding_plan(
     moved = each.shift_to(each.after)
     acts = effect not in {Effect.UNCHANGED, Effect.DEFERRED, Effect.LATENT}
     waiting = waiting if effect in _PLACING else ()
-    decided = each.decided
+    decided, later = each.decided, each.later if effect is Effect.LATENT else None
     return BindingPlan(
         *key,
         effect,
@@ -155,9 +155,7 @@ def binding_plan(
         moved.starts - sum(target.replicas for target in waiting) if acts else 0,
         moved.entirely if acts else False,
         decided.error if decided is not None else "",
-        Later(targets(each.later.targets), each.later.error)
-        if effect is Effect.LATENT and each.later is not None
-        else None,
+        None if later is None else Later(targets(later.targets), later.error),
         _held(each) if effect in {Effect.HELD, Effect.UNDECIDED, Effect.NOT_JUDGED} else None,
         decided.graceful if acts and decided is not None and each.hold is None else (),
         derived.policies_before.get(key),
@@ -259,7 +257,7 @@ def _capacity(
         return
     rules = inputs.rules_after
     decided = {key: each.decided for key, each in moving.items() if each.decided is not None}
-    configured = _mode(rules, snapshot, comparisons, decided, is_configured=True)
+    configured = _mode(what_if, rules, snapshot, decided)
     if not configured.clusters:
         return
     yield configured
@@ -273,26 +271,18 @@ def _capacity(
     bindings = [each.new for key, each in moving.items() if each.new is not None and key in decided]
     types = {key: outcome.type for key, outcome in decided.items()}
     progress = partial(inputs.progress, "in the other capacity mode")
-    again = {
-        binding.key: outcome
-        for binding, outcome in side.outcomes(bindings, types, progress)
-        if outcome is not None
-    }
-    yield _mode(other, snapshot, comparisons, again, is_configured=False)
+    outcomes = side.outcomes(bindings, types, progress)
+    again = {binding.key: outcome for binding, outcome in outcomes if outcome is not None}
+    yield _mode(what_if, other, snapshot, again)
 
 
 def _mode(
-    rules: DryRun,
-    snapshot: Snapshot,
-    comparisons: Mapping[BindingKey, Comparison],
-    decided: Mapping[BindingKey, PlannedDecision],
-    *,
-    is_configured: bool,
+    what_if: WhatIf, rules: DryRun, snapshot: Snapshot, decided: Mapping[BindingKey, PlannedDecision]
 ) -> Capacity:
-    clusters = loads_after(comparisons, snapshot, decided)
+    clusters = loads_after(what_if.comparisons, snapshot, decided)
     return Capacity(
         ACCOUNTED if rules.accounts else BURST,
-        is_configured,
+        rules is what_if.inputs.rules_after,
         clusters,
         tuple(each.name for each in clusters if each.over),
         sum(not each.error for each in decided.values()),

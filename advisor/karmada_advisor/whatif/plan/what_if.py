@@ -168,18 +168,13 @@ class WhatIf:
             manifest = self.manifest_of(key)
             found = Comparison(old, new, is_spec_changed=old is not new, preserves=preserves(manifest))
             found.suspended = Suspended.of(manifest)
+            found.is_known = new is None or self.inputs.rules_after.knows(new)
             found.hold_before = None if old is None else hold_of(old)
             found.hold = None if new is None else found.hold_before if old is new else hold_of(new)
-            if new is not None and found.hold is None and old is not None and is_from_detector(old, new):
+            if found.hold is None and old is not None and new is not None and is_from_detector(old, new):
                 found.hold = holds.template_hold(self.inputs.before, old, self.inputs.detector)
-            found.is_known = new is None or self.inputs.rules_after.knows(new)
-            if (
-                found.hold is None
-                and old is not None
-                and new is not None
-                and (missing := self._lacks(old, new))
-            ):
-                found.hold, found.when, found.is_known = holds.class_missing(missing), AT_ONCE, False
+                if found.hold is None and (missing := self._missing_class(new)):
+                    found.hold, found.when, found.is_known = holds.class_missing(missing), AT_ONCE, False
             if found.hold is None and key in self.derived.unjudged:
                 found.hold, found.when, found.is_known = holds.REPLICAS_NOT_KNOWN, AT_ONCE, False
             if new is not None and taints:
@@ -187,10 +182,10 @@ class WhatIf:
                 found.when = AFTER_EVICTION if found.new is not new else ""
             yield key, found
 
-    def _lacks(self, old: Binding, new: Binding) -> str:
-        """Return the missing PriorityClass for which Karmada's detector does not write what differs; "" without one."""
+    def _missing_class(self, new: Binding) -> str:
+        """Return the missing PriorityClass for which Karmada's detector does not write a binding; "" without one."""
         policy = self.derived.policies.get(new.key)
-        if policy is None or not new.key.namespace or not is_from_detector(old, new):
+        if policy is None or not new.key.namespace:
             return ""
         key = PolicyKey(policy.kind, policy.namespace, policy.name)
         found = (self.inputs.draft.after.policies or {}).get(key)
