@@ -16,7 +16,7 @@ from karmada_advisor.whatif.plan.objects import Manifest
 from karmada_advisor.whatif.survive.classify import classified, present_on
 from karmada_advisor.whatif.survive.decisions import LossDecisions
 from karmada_advisor.whatif.survive.domains import KINDS, LABEL, failure_domains
-from karmada_advisor.whatif.survive.loss import Loss
+from karmada_advisor.whatif.survive.loss import Loss, LossInputs
 from karmada_advisor.whatif.survive.loss_decision import SharedDecisions
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.framework.snapshot import Snapshot
@@ -222,13 +222,13 @@ class WorkloadData:
             raise ValueError(f"survives('{what}'): no cluster has one")
         if binding is None:
             return False
-        side = PlanSide(rules, Snapshot.of(state.known.clusters.values()), state.known.bindings.values())
-        closed = {
-            name: found for name, each in state.known.clusters.items() if (found := out_of_service(each))
-        }
+        clusters, bindings = [*state.known.clusters.values()], [*state.known.bindings.values()]
+        side = PlanSide(rules, Snapshot.of(clusters), bindings)
+        closed = {each.name: found for each in clusters if (found := out_of_service(each))}
         had = self._found.before or replace(binding, spec=replace(binding.spec, clusters=()))
         present = present_on(had, state.objects.bindings[binding.key], state.objects.clusters, closed)
-        decisions = LossDecisions(side, binding, None, "", SharedDecisions(), present=present)
+        inputs = LossInputs(clusters, bindings, rules, domains, present={binding.key: present})
+        decisions = LossDecisions(side, binding, inputs, SharedDecisions())
         return not any(
             classified(decisions.binding.spec, lost, decisions.after(lost, Loss.GONE)).dark
             for lost in (frozenset(each.clusters) for each in domains)

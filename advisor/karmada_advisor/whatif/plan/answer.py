@@ -21,7 +21,7 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.quota import Quota, read_quota
 from karmada_advisor.state.stored import text_of, value_at
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.derive import changed_kinds, selected_kinds
+from karmada_advisor.whatif.plan.derive import changed_kinds, changed_policies, selected_kinds
 from karmada_advisor.whatif.plan.fleet_rules import (
     as_manifests,
     now,
@@ -181,11 +181,8 @@ def _read_templates(
     kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
-    changed = [
-        read_policy(manifest)
-        for policy, manifest in (draft.after.policies or {}).items()
-        if (before.policies or {}).get(policy) is not manifest
-    ]
+    policies = draft.after.policies or {}
+    changed = [read_policy(policies[key]) for key in changed_policies(before, draft.after) if key in policies]
 
     def lacks_binding(manifest: Mapping[str, Any]) -> bool:
         """Whether only the template tells the replicas of the binding that a changed policy makes."""

@@ -35,9 +35,9 @@ class ClusterEdits(ChangedObjects):
         """Delete a cluster, as ``karmadactl unjoin`` does: its bindings leave it before the object is gone."""
         manifest = self._cluster(name)
         metadata = {**part(manifest, "metadata"), "deletionTimestamp": _DELETED_AT}
-        on_it = [each for each in self.before.bindings.values() if _replicas_on(each, name) is not None]
-        replicas = sum(_replicas_on(each, name) or 0 for each in on_it)
-        text = f"is gone ({counted(replicas, 'replica')} of {counted(len(on_it), 'binding')})"
+        shares = [_replicas_on(each, name) for each in self.before.bindings.values()]
+        on_it = [each for each in shares if each is not None]
+        text = f"is gone ({counted(sum(on_it), 'replica')} of {counted(len(on_it), 'binding')})"
         self._store(name, {**manifest, "metadata": metadata}, text, sign="-")
 
     def cordon(self, name: str) -> None:

@@ -132,7 +132,7 @@ def _apply(
     )
     for refusal in found.refusals:
         raise ChangeError(f"{refusal.policy.kind} {refusal.policy}: Karmada would refuse it: {refusal.text}")
-    changed = _changed_policies(before, after)
+    changed = changed_policies(before, after)
     derived.claiming |= {
         PolicyRef(*outcome.policy_after)
         for outcome in found.templates.values()
@@ -155,7 +155,8 @@ def _apply(
         )
 
 
-def _changed_policies(before: PlanObjects, after: PlanObjects) -> set[PolicyKey]:
+def changed_policies(before: PlanObjects, after: PlanObjects) -> set[PolicyKey]:
+    """Return the policies that a change creates, edits or deletes."""
     old, new = before.policies or {}, after.policies or {}
     return {key for key in old.keys() | new.keys() if old.get(key) is not new.get(key)}
 
@@ -221,7 +222,7 @@ def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, s
     """Return apiVersion and kind of the templates that changed policies select."""
     found = {
         (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
-        for key in _changed_policies(before, after)
+        for key in changed_policies(before, after)
         for policies in (before.policies or {}, after.policies or {})
         for each in mappings(value_at(policies.get(key), "spec", "resourceSelectors"))
     }

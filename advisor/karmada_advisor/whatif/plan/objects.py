@@ -48,9 +48,13 @@ def template_key(manifest: Manifest) -> UnversionedTemplateKey:
 
 def resource_key(binding: Manifest) -> UnversionedTemplateKey:
     """Return the key of the template that a binding propagates."""
-    resource = part(binding, "spec", "resource")
-    names = (str(resource.get(name) or "") for name in ("kind", "namespace", "name"))
-    return UnversionedTemplateKey(group_of(str(resource.get("apiVersion") or "")), *names)
+    return referenced(part(binding, "spec", "resource"))
+
+
+def referenced(reference: Manifest) -> UnversionedTemplateKey:
+    """Return the key of the template that an ObjectReference names."""
+    version, *names = (str(reference.get(each) or "") for each in ("apiVersion", "kind", "namespace", "name"))
+    return UnversionedTemplateKey(group_of(version), *names)
 
 
 def named(manifest: Manifest) -> tuple[str, str]:

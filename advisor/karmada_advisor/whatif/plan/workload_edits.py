@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
@@ -14,8 +13,8 @@ from karmada_advisor.whatif.plan.objects import (
     ChangeShown,
     Manifest,
     UnversionedTemplateKey,
-    group_of,
     next_generation,
+    referenced,
     resource_key,
 )
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -24,7 +23,6 @@ from karmada_scheduler.api.names import nearest_hint, unknown
 from karmada_scheduler.core.requeue_rules import is_claimed
 
 _EPOCH: Final = datetime(2000, 1, 1, tzinfo=UTC)
-_NAMED: Final = ("kind", "namespace", "name")
 _SHOWN: Final = 3
 _SCALED: Final = frozenset({"Deployment", "Job", "ReplicaSet", "StatefulSet"})
 
@@ -157,12 +155,12 @@ class WorkloadEdits(ChangedObjects):
         Raises:
             ChangeError: The time of its creation is no time.
         """
-        wanted = _workloads_in(mappings(value_at(manifest, "spec", "workloads")))
-        done = _workloads_in(
-            part(observed, "workload")
+        wanted = set(map(referenced, mappings(value_at(manifest, "spec", "workloads"))))
+        done = {
+            referenced(part(observed, "workload"))
             for observed in mappings(value_at(manifest, "status", "observedWorkloads"))
             if observed.get("result") == "Successful"
-        )
+        }
         try:
             created = read_time(part(manifest, "metadata"), "creationTimestamp", "metadata")
         except ManifestError as problem:
@@ -193,9 +191,7 @@ class WorkloadEdits(ChangedObjects):
     def autoscale(self, manifest: Manifest) -> None:
         """Take the replicas of the workload that a FederatedHPA or CronFederatedHPA names as not known."""
         namespace = text_of(manifest, "metadata", "namespace")
-        self.autoscaled |= _workloads_in(
-            [{**part(manifest, "spec", "scaleTargetRef"), "namespace": namespace}]
-        )
+        self.autoscaled.add(referenced({**part(manifest, "spec", "scaleTargetRef"), "namespace": namespace}))
         self.show("+", manifest)
 
 
@@ -206,15 +202,6 @@ def _has_replicas(
     if template.kind in _SCALED or "replicas" in spec or {"replicas", "replicaRequirements"} & binding.keys():
         return True
     return is_new and "." in template.group and not template.group.endswith(".k8s.io")
-
-
-def _workloads_in(references: Iterable[Manifest]) -> set[UnversionedTemplateKey]:
-    return {
-        UnversionedTemplateKey(
-            group_of(text_of(reference, "apiVersion")), *(text_of(reference, name) for name in _NAMED)
-        )
-        for reference in references
-    }
 
 
 def _spellings(template: UnversionedTemplateKey, key: BindingKey | None) -> set[tuple[str, ...]]:

@@ -19,11 +19,19 @@ from karmada_advisor.whatif.plan.decide import (
     without_clusters,
 )
 from karmada_advisor.whatif.plan.deletions import is_evictable
-from karmada_advisor.whatif.plan.effects import Hold, same
+from karmada_advisor.whatif.plan.effects import same
 from karmada_advisor.whatif.plan.model import PlanHeldBy
 from karmada_advisor.whatif.survive import loss_decision
-from karmada_advisor.whatif.survive.classify import NO_EXCEPTIONS, Evicted, PresentOn, Targets
-from karmada_advisor.whatif.survive.loss import NO_POLICIES, LeftBehind, Loss, LossTaints, admits, masked
+from karmada_advisor.whatif.survive.classify import NO_EXCEPTIONS, Evicted, Targets
+from karmada_advisor.whatif.survive.loss import (
+    NO_POLICIES,
+    LeftBehind,
+    Loss,
+    LossInputs,
+    LossTaints,
+    admits,
+    masked,
+)
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.api.matching import Taint
 from karmada_scheduler.core.classify import ScheduleType
@@ -38,20 +46,16 @@ class LossDecisions(Struct, dict=True):
     Attributes:
         side: The clusters as they are.
         stored: The binding as it is.
-        hold: What keeps decisions about it from taking effect; None if they do.
-        purge_mode: Of ``spec.failover.cluster``, or of the fleet.
+        inputs: What the forecast reads.
         shared: What is known about equal questions, of all bindings.
-        taints: Of lost clusters.
+        hold: What keeps decisions about it from taking effect; None if they do.
         present: What is known to run of it.
     """
 
     side: PlanSide
     stored: Binding
-    hold: Hold | None
-    purge_mode: str
+    inputs: LossInputs
     shared: loss_decision.SharedDecisions
-    taints: LossTaints = NO_POLICIES
-    present: PresentOn = NO_EXCEPTIONS
 
     @property
     def is_judged(self) -> bool:
@@ -59,6 +63,8 @@ class LossDecisions(Struct, dict=True):
         return self.hold is None or self.hold.by is not PlanHeldBy.RULES
 
     def __post_init__(self) -> None:
+        self.hold = self.inputs.hold_of(self.stored)
+        self.present = self.inputs.present.get(self.stored.key, NO_EXCEPTIONS)
         self.is_decided = self.side.is_assigned(self.stored) and (
             self.hold is None or self.hold.by is not PlanHeldBy.SCHEDULER
         )
@@ -110,7 +116,9 @@ class LossDecisions(Struct, dict=True):
         leaving = (
             present
             if loss is Loss.DELETED
-            else frozenset(name for name in present if self._is_evictable(self.taints.evicting(name, loss)))
+            else frozenset(
+                name for name in present if self._is_evictable(self.inputs.taints.evicting(name, loss))
+            )
         )
         if not leaving:
             return LeftBehind(self.binding, present, is_evicted=False, decides=False)
@@ -140,7 +148,7 @@ class LossDecisions(Struct, dict=True):
             is_evicted=left.is_evicted,
             is_purged_directly=left.is_evicted
             and loss is not Loss.DELETED
-            and self.purge_mode in PURGED
+            and self.inputs.purge_modes.get(self.stored.key, self.inputs.purge_mode) in PURGED
             and not self._is_healthy_on(found.after),
             present=self.present,
         )
@@ -216,7 +224,7 @@ class LossDecisions(Struct, dict=True):
             name
             for name in names
             if (cluster := get(name)) is not None
-            and not admits(self.binding, self.taints.of(cluster, loss), loss)
+            and not admits(self.binding, self.inputs.taints.of(cluster, loss), loss)
         ]
 
     @cached_property

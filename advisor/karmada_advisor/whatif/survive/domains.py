@@ -65,11 +65,10 @@ def joined_twice(manifests: Iterable[Mapping[str, Any]]) -> dict[str, frozenset[
     """Return the Clusters that are one member cluster, by the name of each: they have the same id or address."""
     sharing: dict[tuple[str, str], set[str]] = {}
     for manifest in manifests:
+        name = str(value_at(manifest, "metadata", "name"))
         for field in ("id", "apiEndpoint"):
             if value := value_at(manifest, "spec", field):
-                sharing.setdefault((field, str(value)), set()).add(
-                    str(value_at(manifest, "metadata", "name"))
-                )
+                sharing.setdefault((field, str(value)), set()).add(name)
     found: dict[str, frozenset[str]] = {}
     for names in sharing.values():
         if len(names) > 1:

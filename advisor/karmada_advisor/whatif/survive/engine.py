@@ -11,7 +11,6 @@ from typing import Final
 from karmada_advisor.whatif.plan.decide import PlanSide, Progress, grouped, no_progress
 from karmada_advisor.whatif.plan.load import FreeCapacity, Starting, requests
 from karmada_advisor.whatif.survive.classify import (
-    NO_EXCEPTIONS,
     LossClass,
     LossTally,
     Pair,
@@ -163,12 +162,9 @@ class Losses:
             progress(number, len(self._ordered))
 
     def _prepare(self, place: int, binding: Binding, shared: SharedDecisions, part: frozenset[int]) -> None:
-        inputs = self.inputs
         decisions = self.asked.get(place)
         if decisions is None:
-            hold, purge = inputs.hold_of(binding), inputs.purge_modes.get(binding.key, inputs.purge_mode)
-            present = inputs.present.get(binding.key, NO_EXCEPTIONS)
-            decisions = LossDecisions(self.side, binding, hold, purge, shared, inputs.taints, present)
+            decisions = LossDecisions(self.side, binding, self.inputs, shared)
             if not decisions.binding.spec.clusters:
                 self.emptied += 1
                 return
