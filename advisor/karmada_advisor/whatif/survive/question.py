@@ -112,11 +112,6 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
             raise NoAnswerError(f"no cluster has a value for {kinds}, so nothing is lost together")
         return replace(every, domains=domains)
 
-    @property
-    def loss(self) -> Loss:
-        """The world after the loss."""
-        return self.settings.loss
-
     def is_reported(self, binding: Binding) -> bool:
         """Return whether a binding is asked about: by its namespace, its policy and its priority."""
         if self.least_priority is not None and binding.spec.priority < self.least_priority:

@@ -60,7 +60,7 @@ def survival_reports(
         NoAnswerError: There is no answer.
     """
     deadline = time.monotonic() + question.seconds
-    loss, pairs = question.loss, question.pairs
+    loss, pairs = question.settings.loss, question.pairs
     taints, settings = reaction(question.settings, taint_policies, fleet)
     clusters = {each.name: fleet.manifests[each.name] for each in fleet.clusters}
     same = joined_twice(clusters.values())
