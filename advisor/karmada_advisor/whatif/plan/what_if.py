@@ -118,8 +118,11 @@ class WhatIf:
         return self._side(self.inputs.rules_after, self.after)
 
     def _side(self, rules: DryRun, objects: Known) -> PlanSide:
-        bindings = objects.bindings.values()
-        return PlanSide(rules, self._snapshot(objects), bindings, remembers=self._remembers)
+        """Return one side; their snapshots share a log of changes, so that caches filter only changed clusters again."""
+        for name in self.changed_clusters:
+            self._log.append(name)
+        snapshot = Snapshot.of(objects.clusters.values(), log=self._log)
+        return PlanSide(rules, snapshot, objects.bindings.values(), remembers=self._remembers)
 
     def step(self, at: datetime) -> WrittenChange:
         """Decide what the change causes, and write it.
@@ -147,12 +150,6 @@ class WhatIf:
                 del clusters[name], after.clusters[name]
         decisions = [decision for side in self.sides for decision in side.decisions]
         return WrittenChange(after, Known(clusters, bindings), decisions)
-
-    def _snapshot(self, objects: Known) -> Snapshot:
-        """Return a snapshot; all share a log of changes, so that caches filter only changed clusters again."""
-        for name in self.changed_clusters:
-            self._log.append(name)
-        return Snapshot.of(objects.clusters.values(), log=self._log)
 
     def _comparisons(self) -> Iterator[tuple[BindingKey, Comparison]]:
         before, after = self.before.bindings, self.after.bindings
