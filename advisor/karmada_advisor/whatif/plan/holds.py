@@ -14,7 +14,7 @@ from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.fleet.rules import not_known
-from karmada_advisor.state.quota import Excess, Ledger, Quota, usage
+from karmada_advisor.state.quota import Ledger, Quota, Usage, usage
 from karmada_advisor.state.reading import TEMPLATE_DIFFERS, other_replicas
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import condition_of, foreign_refusals
@@ -127,12 +127,9 @@ def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:
     comparisons = list(every)
     before = Ledger(quotas)
     for each in sorted(comparisons, key=_grows_before):
-        found = each.unchanged_side
-        if each.old is not None and found is not None and each.hold_before is None:
-            excess = before.charge(
-                each.old.key.namespace, usage(each.old.spec), usage(each.old.spec, found.targets)
-            )
-            each.hold_before = _of_quota(excess, before, each.old)
+        old, found = each.old, each.unchanged_side
+        if old is not None and found is not None and each.hold_before is None:
+            each.hold_before = _charge(before, old, usage(old.spec), usage(old.spec, found.targets))
     after = Ledger(quotas)
     for each in sorted(comparisons, key=_grows_after):
         if each.new is None:
@@ -143,14 +140,13 @@ def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:
 
 
 def _refused_after(each: Comparison, new: Binding, ledger: Ledger) -> Hold | None:
-    namespace, present = new.key.namespace, usage(new.spec)
-    stored = usage(each.old.spec) if each.old is not None else {}
-    if present != stored and (excess := ledger.charge(namespace, stored, present)):
+    stored, present = usage(each.old.spec) if each.old is not None else {}, usage(new.spec)
+    if present != stored and (hold := _charge(ledger, new, stored, present)):
         each.keeps_spec = True
-        return _of_quota(excess, ledger, new)
+        return hold
     if each.decided is None or each.decided.error:
         return None
-    return _of_quota(ledger.charge(namespace, present, usage(new.spec, each.decided.targets)), ledger, new)
+    return _charge(ledger, new, present, usage(new.spec, each.decided.targets))
 
 
 def _grows_before(each: Comparison) -> bool:
@@ -165,7 +161,9 @@ def _grows_after(each: Comparison) -> bool:
     return replicas(targets) > replicas(each.before)
 
 
-def _of_quota(excess: Excess | None, ledger: Ledger, binding: Binding) -> Hold | None:
+def _charge(ledger: Ledger, binding: Binding, stored: Usage, wanted: Usage) -> Hold | None:
+    """Charge the quotas with a write of a binding; return the hold if one refuses it."""
+    excess = ledger.charge(binding.key.namespace, stored, wanted)
     if excess is None:
         return None
     text = quota_refusal(excess, ledger, binding.key.namespace, binding.spec)
