@@ -21,7 +21,7 @@ EXAMPLE = ROOT / "docs" / "examples" / "survive"
 
 def test_the_example_is_the_output(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "karmada_advisor.whatif.survive.reports.now",
+        "karmada_advisor.whatif.plan.fleet_rules.now",
         lambda: datetime(2026, 11, 26, 14, 20, 7, tzinfo=UTC),
     )
     with contextlib.chdir(EXAMPLE):

@@ -70,10 +70,9 @@ def _classes(losses: Losses, without: Collection[BindingKey] = ()) -> Classes:
 
 def _report(losses: Losses, loss: Loss, *, every_loss: bool = False) -> SurvivalReport:
     found = FailureDomains(tuple(losses.inputs.domains), {}, ())
-    provenance = Provenance(Tense.RECOMPUTED, "", "", "")
-    made = LossSettings(loss)
-    question = SurviveQuestion(rules=Rules(), settings=made, fail_on=(), every_loss=every_loss)
-    return survival_report(losses, found, made, question, provenance=provenance, fingerprint="")
+    settings_, provenance = LossSettings(loss), Provenance(Tense.RECOMPUTED, "")
+    question = SurviveQuestion(rules=Rules(), settings=settings_, fail_on=(), every_loss=every_loss)
+    return survival_report(losses, found, settings_, question, provenance=provenance, fingerprint="")
 
 
 def _admits(binding: Binding, cluster: Cluster) -> bool:
