@@ -4,8 +4,8 @@ The factory of a plugin is a class or another callable. It is called with ``(arg
 that is possible. ``args`` are the plugin's ``args`` of the profile, ``handle`` is a ``Handle``.
 
 The type of the args is the annotation of the first parameter, or a class ``Args`` in the plugin's class. If it is a
-dataclass, the keys of the args are its fields, in snake case or in camel case, and their values are validated. Without
-such a type a plugin gets the mapping as it is in the file.
+dataclass or a struct of msgspec, the keys of the args are its fields, in snake case or in camel case, and their values are
+validated. Without such a type a plugin gets the mapping as it is in the file.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from karmada_scheduler.framework.load_timeout import LoadTimeoutError, call_in_t
 from karmada_scheduler.framework.plugin import Plugin
 from karmada_scheduler.framework.profile.plugin_problems import plugin_problems, takes
 from karmada_scheduler.framework.runtime.plugin_call import exception_text
-from karmada_scheduler.structs import Struct
+from karmada_scheduler.structs import Struct, is_struct
 
 Factory = Callable[..., Plugin]
 """Makes a plugin: takes ``(args, handle)``, or no arguments."""
@@ -149,7 +149,8 @@ def _args_type(factory: Any) -> Any:
     except (NameError, TypeError, AttributeError, ValueError):
         hints, first = {}, ""  # an annotation that cannot be resolved, code in C
     for hint in (hints.get(first), getattr(factory, "Args", None)):
-        if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "__attrs_attrs__")):
+        known = dataclasses.is_dataclass(hint) or is_struct(hint) or hasattr(hint, "__attrs_attrs__")
+        if isinstance(hint, type) and known:
             return hint
     return None
 
