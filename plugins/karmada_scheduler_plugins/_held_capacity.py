@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, Component, TargetCluster, footprint
 from karmada_scheduler.api.cluster import Cluster
@@ -104,7 +103,7 @@ class Waiting(Struct, eq=False):
             self.total += count - before
 
 
-class EqualReplicas(NamedTuple):
+class EqualReplicas(Struct, frozen=True):
     """Equal replicas on one cluster."""
 
     request: Request

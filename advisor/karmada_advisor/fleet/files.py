@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from karmada_advisor.fleet.documents import (
     Source,
@@ -245,7 +245,7 @@ def _parse_into(namespace: str) -> Callable[[Mapping[str, Any]], Mapping[str, An
 OVERRIDES: Final = ("OverridePolicy", "ClusterOverridePolicy")
 
 
-class _Selected(NamedTuple):
+class _Selected(Struct, frozen=True):
     """A resource selector of a policy, or a rule of an override policy."""
 
     api_version: str

@@ -8,7 +8,7 @@ import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.fleet.live_reading import FORBIDDEN, LiveReading, read
@@ -153,7 +153,7 @@ def _shown(moment: float | None) -> str:
     return "" if moment is None else format_time(datetime.fromtimestamp(moment, UTC))
 
 
-class KindsFound(NamedTuple):
+class KindsFound(Struct, frozen=True):
     """What ``count_objects`` finds out.
 
     Attributes:

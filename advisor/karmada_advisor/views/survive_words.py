@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.state.stored import duration
 from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.domains import kind_order
+from karmada_scheduler.structs import Struct
 
 FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
 """The columns of ``figures``."""
@@ -20,7 +21,7 @@ BindingAndLoss = tuple[model.BindingLosses, model.BindingLoss]
 """A binding with one of its losses."""
 
 
-class LossGroup(NamedTuple):
+class LossGroup(Struct, frozen=True):
     """Bindings of a policy that a loss treats alike.
 
     Attributes:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
 
 from karmada_scheduler.structs import Struct, field
 
@@ -72,7 +72,7 @@ RULES: Final[Mapping[str, DecisionRules]] = MappingProxyType(
 )
 
 
-class Gate(NamedTuple):
+class Gate(Struct, frozen=True):
     """One gate as upstream declares it."""
 
     stage: Stage
