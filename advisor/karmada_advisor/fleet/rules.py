@@ -20,7 +20,7 @@ from karmada_scheduler.config.profiles import SchedulerConfiguration, plugin_bud
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import Frameworks, ShownObjects
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.framework.profile.factory import OURS, Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
@@ -28,7 +28,7 @@ from karmada_scheduler.framework.runtime.timeouts import SigalrmTimeout
 from karmada_scheduler.framework.workload import needs_workload
 from karmada_scheduler.plugin_loader import PluginSetup
 from karmada_scheduler.structs import Struct, replace
-from karmada_scheduler_plugins.registry import IN_TREE, ORIGIN, in_tree
+from karmada_scheduler_plugins.registry import IN_TREE, in_tree
 
 _NOT_RUN: Final = (Point.PRE_BIND, Point.BIND)
 """Neither is PostBind; it decides nothing."""
@@ -267,7 +267,7 @@ def _caller(built: BuiltProfiles, budget: float) -> Iterator[PluginCaller]:
 
 
 def _has_own_plugins(built: BuiltProfiles) -> bool:
-    return any(each.registration.origin != ORIGIN for each in built.made.values())
+    return any(each.registration.origin != OURS for each in built.made.values())
 
 
 def _available(rules: Rules, gates: FeatureGates, objects: ShownObjects) -> frozenset[str]:
@@ -311,7 +311,7 @@ def _warnings(
         for profile, plugins in built.by_name.items()
         for point in _NOT_RUN
         for plugin in plugins.at(point)
-        if built.made[profile, plugin.name].registration.origin != ORIGIN
+        if built.made[profile, plugin.name].registration.origin != OURS
     }
     if found:
         yield f"not called, because nothing is written: {', '.join(found)}"
