@@ -181,7 +181,8 @@ def _on_a_fleet(folder: Path, clusters: int) -> Iterator[Row]:
 
 def cost_of(*arguments: str) -> Cost:
     """Run our command with arguments, and return what it took, with the lines it printed."""
-    command = [sys.executable, "-c", _LAUNCHER, sys.executable, "-m", "karmada_scheduler", *arguments]
+    program = str(Path(sys.executable).with_name("karmada-pyscheduler"))
+    command = [sys.executable, "-c", _LAUNCHER, program, *arguments]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
     *lines, status, seconds, cpu, mib = done.stdout.splitlines()
     return Cost(float(seconds), float(cpu), float(mib), int(status), lines)
