@@ -9,7 +9,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.fleet.documents import documents
+from karmada_advisor.fleet.files import documents
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import mapping, with_namespace
 from karmada_advisor.whatif.placement_tests.model import FilePlace, FileProblem
