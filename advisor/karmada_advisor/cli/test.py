@@ -92,12 +92,12 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     files = running.files
     if not files:
         raise NoAnswerError(_no_tests(arguments, running.others))
-    counts = {outcome: sum(file.count(outcome) for file in files) for outcome in model.CaseOutcome}
+    passed, failed, skipped = (sum(file.count(each) for file in files) for each in model.CaseOutcome)
     return model.PlacementTestReport(
         tuple(files),
-        counts[model.CaseOutcome.PASSED],
-        counts[model.CaseOutcome.FAILED],
-        counts[model.CaseOutcome.SKIPPED],
+        passed,
+        failed,
+        skipped,
         sum(bool(file.problems) for file in files),
         round(time.perf_counter() - begun, 3),
         running.others,

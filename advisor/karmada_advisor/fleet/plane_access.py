@@ -8,20 +8,20 @@ import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.fleet.live_reading import FORBIDDEN, LiveReading, read
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.stored import Manifest, text_of, value_at
+from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.identity import Identity, validity_of_certificate
 from karmada_pyscheduler.client.karmada import KarmadaClient, Resource
+from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct
-
-if TYPE_CHECKING:
-    from karmada_pyscheduler.client.connection import Connection
-    from karmada_pyscheduler.client.identity import Identity
 
 _LEASES: Final = "leases.coordination.k8s.io"
 LISTED: Final = (
@@ -79,15 +79,10 @@ def read_access(plane: ControlPlane) -> PlaneAccess:
     Raises:
         LiveError: The control plane cannot be read.
     """
-    from karmada_advisor.fleet.live_reading import read  # the client, which files do not need
-
     return read(plane, _access, subject="rights of the reader")
 
 
 async def _access(reading: LiveReading) -> PlaneAccess:
-    from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
-    from karmada_scheduler.api_error import ApiError
-
     connection = reading.connection
     reader, refused, not_known, served = "", tuple[str, ...](), "", UNKNOWN
     with suppress(ApiError):  # before Kubernetes 1.28
@@ -108,8 +103,6 @@ async def _access(reading: LiveReading) -> PlaneAccess:
 
 
 async def _review(connection: Connection, version: str, kind: str, spec: Manifest) -> Manifest:
-    from karmada_pyscheduler.client.paths import path_of
-
     body, path = {"apiVersion": version, "kind": kind, "spec": spec}, path_of(version, f"{kind.lower()}s")
     return await connection.request("POST", path, body=body, timeout=_TIMEOUT_SECONDS)
 
@@ -133,8 +126,6 @@ def _grant(refused: Iterable[str], user: str) -> tuple[str, str]:
 
 async def _end_of_server(identity: Identity) -> str:
     """Return when the certificate of the API server ends, as a connection sees it; "" without one, or through a proxy."""
-    from karmada_pyscheduler.client.identity import validity_of_certificate
-
     url = urlsplit(identity.server)
     if url.scheme != "https" or identity.proxy_url:
         return ""

@@ -173,10 +173,8 @@ def _html_table(table: parts.Table) -> Iterator[str]:
 
 
 def _html_cell(tag: str, cell: str | parts.Cell, mark: str, scope: str = "") -> str:
-    text, found = (
-        _escaped(parts.text_of(cell).strip()),
-        cell if isinstance(cell, parts.Cell) else parts.Cell(""),
-    )
+    text = _escaped(parts.text_of(cell).strip())
+    found = cell if isinstance(cell, parts.Cell) else parts.Cell("")
     if found.link:
         label = _attribute("aria-label", found.title)
         text = f"<a{_attribute('href', found.link)}{label}>{text}</a>"

@@ -90,12 +90,9 @@ class CaseState(Struct):
             wanted = {key for name in names for key in draft.workloads(name)}
             after.templates = {key: each for key, each in after.templates.items() if key in wanted}
         start = PlanObjects(after.clusters, dict(base.bindings), after.policies)
-        start.templates = {
-            resource_key(each): base.templates[resource_key(each)]
-            for each in base.bindings.values()
-            if base.templates.get(resource_key(each)) is after.templates.get(resource_key(each))
-            and resource_key(each) in base.templates
-        }
+        bound = dict.fromkeys(map(resource_key, base.bindings.values()))
+        stored = {key: base.templates[key] for key in bound if key in base.templates}
+        start.templates = {key: each for key, each in stored.items() if after.templates.get(key) is each}
         sizes = dict(scenario.detector.sizes)
         known = known_after(scenario.known, scenario.objects, start)
         state = cls(scenario, start, known, sizes, odd)

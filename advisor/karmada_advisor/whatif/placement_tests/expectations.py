@@ -184,13 +184,8 @@ class WorkloadData:
 
     def replicas(self, cluster: str) -> int:
         """Return the replicas on a cluster; ValueError if there is no such cluster."""
-        found = self._found.clusters
-        known = self._found.state.objects.clusters
-        if (
-            cluster not in known
-            and cluster not in found
-            and cluster not in self._found.state.scenario.objects.clusters
-        ):
+        found, state = self._found.clusters, self._found.state
+        if cluster not in {*found, *state.objects.clusters, *state.scenario.objects.clusters}:
             raise ValueError(f"the fleet has no cluster {cluster}")
         return found.get(cluster, 0)
 
@@ -245,20 +240,15 @@ def _values(row: Mapping[str, Any], field: str) -> list[str]:
 def _row(name: str, cluster: Manifest, replicas: int) -> dict[str, Any]:
     spec = part(cluster, "spec")
     zones = spec.get("zones") or ([spec["zone"]] if spec.get("zone") else [])
-    ready = any(
-        each.get("type") == "Ready" and each.get("status") == "True"
-        for each in mappings(value_at(cluster, "status", "conditions"))
-    )
+    conditions = mappings(value_at(cluster, "status", "conditions"))
+    no_taint = {"key": "", "value": "", "effect": ""}
     return {
         "name": name,
         "region": spec.get("region") or "",
         "provider": spec.get("provider") or "",
         "zones": list(zones),
         "labels": dict(part(cluster, "metadata", "labels")),
-        "taints": [
-            {"key": "", "value": "", "effect": "", **each}
-            for each in mappings(value_at(cluster, "spec", "taints"))
-        ],
-        "ready": ready,
+        "taints": [{**no_taint, **each} for each in mappings(value_at(cluster, "spec", "taints"))],
+        "ready": any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions),
         "replicas": replicas,
     }

@@ -158,13 +158,11 @@ def _cases(
 
 def _schedulers(bindings: Iterable[Manifest]) -> dict[str, Any]:
     """Return the schedulers that exist, if there is another one than the default: each has decided about a binding."""
-    names = {DEFAULT_SCHEDULER_NAME} | {
-        text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME
-        for each in bindings
-        if any(
-            found.get("type") == SCHEDULED_CONDITION for found in part(each, "status").get("conditions") or ()
-        )
-    }
+    names = {DEFAULT_SCHEDULER_NAME}
+    for each in bindings:
+        conditions = part(each, "status").get("conditions") or ()
+        if any(found.get("type") == SCHEDULED_CONDITION for found in conditions):
+            names.add(text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME)
     return {"scheduler": {"names": sorted(names)}} if len(names) > 1 else {}
 
 
@@ -211,17 +209,14 @@ def _workload(binding: Manifest, labels: Mapping[str, str]) -> dict[str, Any]:
     }
     requests = dict(part(spec, "replicaRequirements", "resourceRequest"))
     container = {"name": "main", **({"resources": {"requests": requests}} if requests else {})}
+    pod = {"containers": [container]}
     replicas, kind = spec.get("replicas") or 0, found["kind"]
     if kind in _SCALED:
-        found["spec"] = {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
+        found["spec"] = {"replicas": replicas, "template": {"spec": pod}}
     elif kind == "Job":
-        found["spec"] = {
-            "parallelism": replicas,
-            "completions": replicas,
-            "template": {"spec": {"containers": [container]}},
-        }
+        found["spec"] = {"parallelism": replicas, "completions": replicas, "template": {"spec": pod}}
     elif kind == "Pod":
-        found["spec"] = {"containers": [container]}
+        found["spec"] = pod
     return found
 
 

@@ -64,13 +64,9 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
     @property
     def template(self) -> Manifest:
         """The template; only its metadata if it was not read."""
-        found = self.state.objects.templates.get(self.key) or self.state.scenario.objects.templates.get(
-            self.key
-        )
-        return found or {
-            "kind": self.key.kind,
-            "metadata": {"namespace": self.key.namespace, "name": self.key.name},
-        }
+        state, metadata = self.state, {"namespace": self.key.namespace, "name": self.key.name}
+        found = state.objects.templates.get(self.key) or state.scenario.objects.templates.get(self.key)
+        return found or {"kind": self.key.kind, "metadata": metadata}
 
     @property
     def comparison(self) -> Comparison | None:
@@ -96,15 +92,11 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         rules = state.scenario.rules
         snapshot = Snapshot.of(state.known.clusters.values())
         rules.objects.show(snapshot, [*state.known.bindings.values(), asked])
+        schedulers, now = state.scenario.schedulers, state.scenario.clock.at
         inputs = replace(
             ExplainInputs.of(rules, asked, snapshot),
             binding_manifest=state.objects.bindings.get(self.binding_key),
-            facts=Facts(
-                state.scenario.schedulers,
-                state.objects.clusters.get,
-                _policies(state),
-                now=state.scenario.clock.at,
-            ),
+            facts=Facts(schedulers, state.objects.clusters.get, _policies(state), now=now),
             template_labels=dict(part(self.template, "metadata", "labels")),
         )
         return explain(inputs, source=source)
@@ -163,9 +155,11 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
     def policy(self) -> str:
         """The policy that claims it, as ``KIND/[NS/]NAME``, or ``none``."""
         policy = self.plan.policy if self.plan is not None and self.binding is not None else None
-        if policy is None:
-            return NO_POLICY
-        return "/".join(each for each in (policy.kind, policy.namespace, policy.name) if each)
+        return (
+            NO_POLICY
+            if policy is None
+            else "/".join(filter(None, (policy.kind, policy.namespace, policy.name)))
+        )
 
     @property
     def warnings(self) -> list[str]:

@@ -38,7 +38,7 @@ from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES, DecisionRules, FeatureGates
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
 from karmada_scheduler.core.assign_replicas import assign_replicas
-from karmada_scheduler.core.decision import Decision, TermAttempt
+from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
@@ -124,19 +124,12 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     known = known_of(objects)
     shown = ShownObjects(Workloads(None), clock=clock.now)
     gates = FeatureGates(file.gates, _rules(file))
+    detector = _detector(file)
+    lints = _lints(file, known, detector)
     with dry_running(replace(file.rules, own=own), gates, shown) as dry_run:
-        yield Scenario(
-            objects,
-            known,
-            dry_run,
-            clock,
-            schedulers_named(
-                file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
-            ),
-            detector := _detector(file),
-            file.evicts,
-            _lints(file, known, detector),
-        )
+        names = file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+        schedulers = schedulers_named(names)
+        yield Scenario(objects, known, dry_run, clock, schedulers, detector, file.evicts, lints)
 
 
 def _lints(file: PlacementTestFile, known: Known, detector: DetectorOptions) -> dict[str, Sequence[str]]:
@@ -235,22 +228,19 @@ def decided_by_uid(step: WrittenChange, rules: DryRun) -> Iterator[UnversionedTe
     for decision in step.decisions:
         binding = step.known.bindings.get(decision.key)
         uid = "" if binding is None else binding.spec.resource.uid
-        if uid in UIDS and (
-            rules.frameworks.has_own_plugins or _depends_on_uid(decision, UIDS[1 - UIDS.index(uid)])
-        ):
+        if uid not in UIDS:
+            continue
+        other = UIDS[1 - UIDS.index(uid)]
+        if rules.frameworks.has_own_plugins or any(_differs(each, other) for each in decision.attempts):
             yield resource_key(step.objects.bindings[decision.key])
 
 
-def _depends_on_uid(decision: Decision, other: str) -> bool:
-    """Return whether the workload would get other replicas if ``other`` was its uid.
+def _differs(attempt: TermAttempt, other: str) -> bool:
+    """Return whether the workload would get other replicas from a run of the algorithm if ``other`` was its uid.
 
     The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
-    is made again for each run of the algorithm; plugins of one's own are not asked.
+    is made again; plugins of one's own are not asked.
     """
-    return any(_differs(each, other) for each in decision.attempts)
-
-
-def _differs(attempt: TermAttempt, other: str) -> bool:
     cycle = attempt.cycle
     if cycle is None or attempt.error is not None:
         return False
