@@ -59,7 +59,8 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
         at_, seconds = now().timestamp(), time.monotonic() - began
         _write(Path(arguments.metrics), survival_metrics(report, top=arguments.top, at=at_, seconds=seconds))
     if arguments.write_to is not None:
-        for output, suffix in _SUFFIXES.items():
+        for output in ("json", "yaml", "text", *found.others):
+            suffix = _SUFFIXES.get(output, output)
             chosen = argparse.Namespace(**{**vars(arguments), "output": output, "color": "never"})
             _write(arguments.write_to / f"survive.{suffix}", found.written(chosen).encode())
     return found
@@ -82,15 +83,8 @@ def _document(report: SurvivalReport, output: str, _: Style) -> str:
     return survive_html(report) if output == "html" else survive_markdown(report)
 
 
-_SUFFIXES: Final = {
-    "json": "json",
-    "yaml": "yaml",
-    "text": "txt",
-    "markdown": "md",
-    "html": "html",
-    "junit": "xml",
-}
-"""Of the files of ``--write-to``, by format."""
+_SUFFIXES: Final = {"text": "txt", "markdown": "md", "junit": "xml"}
+"""Of the files of ``--write-to``, where it is not the name of the format."""
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from ipaddress import IPv4Address, IPv6Address, ip_network
 from typing import Final
 from urllib.parse import urlsplit
+
+from karmada_pyscheduler.http_server.connections import address_of
 
 _PORTS: Final = {"http": 80, "https": 443}
 _HOST_AND_PORT: Final = re.compile(r"(?P<host>\[[^\]]*\]|[^:\[\]]*):(?P<port>[^:]*)")
@@ -40,7 +42,7 @@ def _value(environment: Mapping[str, str], name: str) -> str:
 
 def _is_excepted(host: str, port: int, listed: str) -> bool:
     """Return whether a host is reached without the proxy: the machine itself, and what ``NO_PROXY`` lists."""
-    address = _address(host)
+    address = address_of(host)
     if host == "localhost" or (address is not None and address.is_loopback):
         return True
     entries = (entry.strip().lower() for entry in listed.split(","))
@@ -60,15 +62,7 @@ def _matches(entry: str, host: str, address: IPv4Address | IPv6Address | None, p
         name = with_port["host"].strip("[]")
         if with_port["port"] not in ("", str(port)):
             return False
-    if (listed := _address(name)) is not None:
+    if (listed := address_of(name)) is not None:
         return listed == address
     name = name.removeprefix("*") if name.startswith("*.") else name
     return host.endswith(name if name.startswith(".") else f".{name}") or host == name
-
-
-def _address(host: str) -> IPv4Address | IPv6Address | None:
-    try:
-        found = ip_address(host)
-    except ValueError:
-        return None
-    return found if isinstance(found, IPv4Address) else found.ipv4_mapped or found

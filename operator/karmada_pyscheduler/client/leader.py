@@ -85,29 +85,17 @@ class LeaseLock(IdentityStruct):
 
     async def create(self, spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """Create the Lease with a spec, and return it as stored."""
-        body = {
-            "apiVersion": "coordination.k8s.io/v1",
-            "kind": "Lease",
-            "metadata": {
-                "name": self.name,
-                "namespace": self.namespace,
-                "annotations": self.annotations,
-            },
-            "spec": spec,
-        }
-        return _stored(
-            await self.connection.request("POST", self._collection, body=body, timeout=timeout), spec
-        )
+        metadata = {"name": self.name, "namespace": self.namespace, "annotations": self.annotations}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        stored = await self.connection.request("POST", self._collection, body=body, timeout=timeout)
+        return _stored(stored, spec)
 
     async def update(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
         """Replace fields of the spec of the Lease, if it is still ``lease``, and return it as stored."""
         metadata = lease["metadata"]
         annotations = {**(metadata.get("annotations") or {}), **self.annotations}
-        body = {
-            **lease,
-            "metadata": {**metadata, "annotations": annotations},
-            "spec": {**spec_of(lease), **spec},
-        }
+        metadata = {**metadata, "annotations": annotations}
+        body = {**lease, "metadata": metadata, "spec": {**spec_of(lease), **spec}}
         return _stored(await self.connection.request("PUT", self._path, body=body, timeout=timeout), spec)
 
 
@@ -319,9 +307,7 @@ class Elector(IdentityStruct):
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            self._observe(await self._lock.create(spec, timeout=timeout))
-            self._renewed_at = started
-            return True
+            return self._held(await self._lock.create(spec, timeout=timeout), started)
         self._observe(lease)
         held = spec_of(lease)
         holder = held.get("holderIdentity") or ""
@@ -336,13 +322,11 @@ class Elector(IdentityStruct):
                 return False
             spec["leaseTransitions"] = transitions + 1
         try:
-            self._observe(await self._lock.update(lease, spec, timeout=timeout))
+            return self._held(await self._lock.update(lease, spec, timeout=timeout), started)
         except ApiError as error:
             if error.is_conflict and holder != self.identity:
                 return False
             raise
-        self._renewed_at = started
-        return True
 
     async def _renew_without_read(self, spec: dict[str, Any], started: float, *, timeout: float) -> bool:
         """Renew without a read, client-go's fast path; a write by another client in between causes a conflict.
@@ -352,16 +336,19 @@ class Elector(IdentityStruct):
         if self._observed is None or self.holder != self.identity or not self.is_leader():
             return False
         held = spec_of(self._observed)
-        kept = {
-            "acquireTime": held.get("acquireTime"),
-            "leaseTransitions": count_of(held.get("leaseTransitions")),
-        }
+        transitions = count_of(held.get("leaseTransitions"))
+        kept = {"acquireTime": held.get("acquireTime"), "leaseTransitions": transitions}
         try:
-            self._observe(await self._lock.update(self._observed, {**spec, **kept}, timeout=timeout))
+            lease = await self._lock.update(self._observed, {**spec, **kept}, timeout=timeout)
+            return self._held(lease, started)
         except ApiError as error:
             if error.is_conflict or error.is_not_found:
                 return False
             raise
+
+    def _held(self, lease: dict[str, Any], started: float) -> bool:
+        """Note that this candidate holds a Lease by a request that began at ``started``; return True."""
+        self._observe(lease)
         self._renewed_at = started
         return True
 

@@ -66,11 +66,8 @@ async def missing(
     Returns:
         The missing ones; none if they cannot be determined.
     """
-    body = {
-        "apiVersion": "authorization.k8s.io/v1",
-        "kind": "SelfSubjectRulesReview",
-        "spec": {"namespace": namespace},
-    }
+    kind, spec = "SelfSubjectRulesReview", {"namespace": namespace}
+    body = {"apiVersion": "authorization.k8s.io/v1", "kind": kind, "spec": spec}
     try:
         response = await connection.request("POST", _PATH, body=body, timeout=10.0)
     except ApiError:

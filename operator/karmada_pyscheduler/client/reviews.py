@@ -209,9 +209,8 @@ class Reviews(IdentityStruct):
             self._refused.take(self.clock())
             self._refused_of.take(guesser, self.clock())
         problem = status.get("error")
-        return TokenRefusedError(
-            _refusal(token, problem[:300] if isinstance(problem, str) else "", self.audiences, self.reviewer)
-        )
+        text = problem[:300] if isinstance(problem, str) else ""
+        return TokenRefusedError(_refusal(token, text, self.audiences, self.reviewer))
 
     async def _review_access(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
         spec = {
@@ -245,9 +244,8 @@ class Reviews(IdentityStruct):
 
     def _check_refused(self, guesser: str) -> None:
         if not self._refused_of.allows(guesser, self.clock()):
-            raise TooManyRefusedError(
-                "Too many tokens from this address were refused. Try again in a minute."
-            )
+            text = "Too many tokens from this address were refused. Try again in a minute."
+            raise TooManyRefusedError(text)
         if not self._refused.allows(self.clock()):
             raise TooManyRefusedError("Too many tokens were refused. Try again in a minute.")
 

@@ -106,10 +106,10 @@ class CaseReader:
         path = (*of, "expect")
         for name, found in parts.get("expect", {}).items():
             at = (*path, name)
-            values = {key: self._value((*at, key), key, wanted) for key, wanted in found.items()}
-            keys = {
-                key: model.ExpectedValue(value, self._in.place((*at, key))) for key, value in values.items()
-            }
+            keys = {}
+            for key, wanted in found.items():
+                value = self._value((*at, key), key, wanted)
+                keys[key] = model.ExpectedValue(value, self._in.place((*at, key)))
             yield model.Expectation(name, self._in.place(at, of_key=True), keys)
 
     def _value(self, path: YamlPath, key: str, wanted: Any) -> Any:
@@ -319,9 +319,8 @@ class _Reader:
         decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
         if decisions_of not in [*RULES]:  # which compares: a list has no hash
             known = " or ".join(f'"{each}"' for each in RULES)
-            self._in.problem(
-                (*path, "decisionsOf"), f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
-            )
+            text = f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
+            self._in.problem((*path, "decisionsOf"), text)
             decisions_of = DEFAULT_RULES.decisions_of
         return Rules(
             plugins=found.get("plugins") or None,

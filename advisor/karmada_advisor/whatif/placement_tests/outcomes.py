@@ -155,11 +155,9 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
     def policy(self) -> str:
         """The policy that claims it, as ``KIND/[NS/]NAME``, or ``none``."""
         policy = self.plan.policy if self.plan is not None and self.binding is not None else None
-        return (
-            NO_POLICY
-            if policy is None
-            else "/".join(filter(None, (policy.kind, policy.namespace, policy.name)))
-        )
+        if policy is None:
+            return NO_POLICY
+        return "/".join(filter(None, (policy.kind, policy.namespace, policy.name)))
 
     @property
     def warnings(self) -> list[str]:
