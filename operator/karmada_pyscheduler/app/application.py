@@ -11,8 +11,7 @@ from typing import Any
 from karmada_pyscheduler.app.api_server import ApiServer, ControlPlaneSchema
 from karmada_pyscheduler.app.host import FILLING, Host
 from karmada_pyscheduler.app.leader import Leader, Leadership, WorkloadSource
-from karmada_pyscheduler.app.recorded_configuration import default_profiles
-from karmada_pyscheduler.app.records import DecisionRecords
+from karmada_pyscheduler.app.records import DecisionRecords, default_profiles
 from karmada_pyscheduler.app.wiring import new_event_handlers
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache
