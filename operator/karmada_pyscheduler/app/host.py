@@ -15,8 +15,7 @@ from karmada_pyscheduler.app.environment import Environment
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.leader import Elector
-from karmada_pyscheduler.client.reader_access import ReaderAccess
-from karmada_pyscheduler.client.reviews import HOST
+from karmada_pyscheduler.client.reviews import HOST, ReaderAccess
 from karmada_pyscheduler.http_server.listener import CertificateError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer, Server, scrape
 from karmada_pyscheduler.informer.kopf_watch import EventSource
