@@ -181,9 +181,8 @@ class Reviews(IdentityStruct):
             "group": wanted.group,
             "resource": resource,
             "subresource": subresource,
-            "namespace": namespace,
-            "name": wanted.name,
         }
+        attributes |= {"namespace": namespace, "name": wanted.name}
         given = {name: value for name, value in attributes.items() if value}
         return await self._may(user, {"resourceAttributes": given})
 
@@ -206,9 +205,8 @@ class Reviews(IdentityStruct):
         status = await self._review(_TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", spec, guesser)
         user = _user_of(status.get("user"))
         granted = status.get("audiences")
-        is_for_us = not self.audiences or (
-            isinstance(granted, list) and bool(set(self.audiences) & set(map(str, granted)))
-        )
+        granted = set(map(str, granted)) if isinstance(granted, list) else set()
+        is_for_us = not self.audiences or not granted.isdisjoint(self.audiences)
         if status.get("authenticated") is True and user is not None and is_for_us:
             return user
         if guesser is not None:
@@ -219,13 +217,9 @@ class Reviews(IdentityStruct):
         return TokenRefusedError(_refusal(token, text, self.audiences, self.reviewer))
 
     async def _review_access(self, user: User, attributes: Mapping[str, Mapping[str, str]]) -> bool:
-        spec = {
-            "user": user.name,
-            "uid": user.uid,
-            "groups": list(user.groups),
-            "extra": {name: list(values) for name, values in user.extra},
-            **attributes,
-        }
+        extra = {name: list(values) for name, values in user.extra}
+        about = {"user": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
+        spec = {**about, **attributes}
         status = await self._review(_ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
         return status.get("allowed") is True and status.get("denied") is not True
 
