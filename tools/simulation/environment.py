@@ -13,7 +13,7 @@ from random import Random
 from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
-from karmada_pyscheduler.app.environment import Environment
+from karmada_pyscheduler.app.host import Environment
 from karmada_pyscheduler.client.connection import Connection, Login
 from karmada_pyscheduler.client.http import Transport
 from karmada_pyscheduler.client.identity import Identity

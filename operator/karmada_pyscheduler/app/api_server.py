@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from karmada_pyscheduler.app.environment import Environment
+from karmada_pyscheduler.app.host import Environment
 from karmada_pyscheduler.client import permissions
 from karmada_pyscheduler.client.bindings_schema import FIELDS, UNKNOWN, BindingsSchema, is_older
 from karmada_pyscheduler.client.connection import Connection

@@ -19,8 +19,7 @@ from karmada_pyscheduler.http_server.request_guard import Access
 from karmada_pyscheduler.metrics.scheduling import UNLOGGED
 from karmada_pyscheduler.records.endpoints import AUDIENCE, PATH, Endpoints
 from karmada_pyscheduler.records.log_file import LogFile
-from karmada_pyscheduler.records.record_store import RecordStore
-from karmada_pyscheduler.records.recorder import ClusterChangeTimes, Recorder
+from karmada_pyscheduler.records.recorder import ClusterChangeTimes, Recorder, RecordStore
 from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_pyscheduler.scheduler.unplaced import GATED, WAITING
 from karmada_scheduler import __version__
