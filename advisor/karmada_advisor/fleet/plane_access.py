@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 
 from karmada_advisor.fleet.live_reading import FORBIDDEN, LiveReading, read
 from karmada_advisor.fleet.source import ControlPlane
-from karmada_advisor.state.stored import Manifest, text_of, value_at
+from karmada_advisor.state.stored import text_of, value_at
 from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import Identity, validity_of_certificate
 from karmada_pyscheduler.client.karmada import KarmadaClient, Resource
-from karmada_pyscheduler.client.paths import path_of
+from karmada_pyscheduler.client.reviews import AUTHENTICATION, AUTHORIZATION, create_review
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct
@@ -86,7 +86,9 @@ async def _access(reading: LiveReading) -> PlaneAccess:
     connection = reading.connection
     reader, refused, not_known, served = "", tuple[str, ...](), "", UNKNOWN
     with suppress(ApiError):  # before Kubernetes 1.28
-        found = await _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+        found = await create_review(
+            connection, AUTHENTICATION, "SelfSubjectReview", {}, timeout=_TIMEOUT_SECONDS
+        )
         reader = text_of(found, "status", "userInfo", "username")
     try:
         allowed = await asyncio.gather(*(_may_list(connection, each) for each in LISTED))
@@ -102,18 +104,14 @@ async def _access(reading: LiveReading) -> PlaneAccess:
     return PlaneAccess(reader, refused, grant, not_known, expiries, "" if served == UNKNOWN else served)
 
 
-async def _review(connection: Connection, version: str, kind: str, spec: Manifest) -> Manifest:
-    body, path = {"apiVersion": version, "kind": kind, "spec": spec}, path_of(version, f"{kind.lower()}s")
-    return await connection.request("POST", path, body=body, timeout=_TIMEOUT_SECONDS)
-
-
 async def _may_list(connection: Connection, listed: str) -> bool:
     plural, _, group = listed.partition(".")
     attributes = {"verb": "list", "group": group, "resource": plural}
     if listed == _LEASES:
         attributes["namespace"] = "karmada-system"
     spec = {"resourceAttributes": attributes}
-    found = await _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+    kind = "SelfSubjectAccessReview"
+    found = await create_review(connection, AUTHORIZATION, kind, spec, timeout=_TIMEOUT_SECONDS)
     return value_at(found, "status", "allowed") is True
 
 

@@ -65,7 +65,7 @@ def by_domain(report: model.SurvivalReport) -> Mapping[int, Sequence[BindingAndL
     return found
 
 
-def _grouped(found: Sequence[BindingAndLoss], settings: model.LossSettings) -> list[LossGroup]:
+def groups(found: Sequence[BindingAndLoss], settings: model.LossSettings) -> list[LossGroup]:
     """Return the groups of some bindings, the largest first."""
     members: dict[tuple[str, LossClass, str], list[BindingAndLoss]] = {}
     for binding, loss in found:
@@ -240,12 +240,12 @@ def domain_section(
     swept = [pair for pair in found if pair[1].effect is LossClass.SWEPT]
     if dark:
         yield Line(f"! {domain}: {counted(len(dark), 'workload')} dark", "bold")
-        yield from _groups(report, number, dark, style)
+        yield from _listed_groups(report, number, dark, style)
     if others:
         missing = sum(loss.missing for _, loss in others)
         end = f", {counted(missing, 'replica')} missing" if missing else ""
         yield f"{'!' if missing else '~'} {domain}: {counted(len(others), 'workload')} more{end}"
-        yield from _groups(report, number, others, style)
+        yield from _listed_groups(report, number, others, style)
     shown = style.first(domain.overcommitted, _CLUSTERS)
     yield from (f"    {_asked(cluster)}" for cluster in shown)
     if len(domain.overcommitted) > len(shown):
@@ -255,7 +255,7 @@ def domain_section(
         count = counted(len(swept), "workload that is not on it", "workloads that are not on it")
         restart = counted(domain.chosen.swept_replicas, "replica restarts", "replicas restart")
         yield f"! {domain} sweeps {count} ({restart}): it lets other regions win"
-        yield from _groups(report, number, swept, style)
+        yield from _listed_groups(report, number, swept, style)
     yield from _interrupted(domain, report.settings.loss)
 
 
@@ -281,10 +281,10 @@ def _time(seconds: int) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _groups(
+def _listed_groups(
     report: model.SurvivalReport, number: int, found: Sequence[BindingAndLoss], style: Style
 ) -> Iterator[TextBlock]:
-    ordered = _grouped(found, report.settings)
+    ordered = groups(found, report.settings)
     shown = style.first(ordered, _GROUPS)
     for group in shown:
         message = f": {group.message}" if group.message else ""

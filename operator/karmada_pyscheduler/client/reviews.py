@@ -15,20 +15,113 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from karmada_pyscheduler.client.connection import ApiConnection, Connection
 from karmada_pyscheduler.client.identity import claims_of_token
-from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.paths import path_of
 from karmada_pyscheduler.http_server.connections import counted_as
 from karmada_pyscheduler.http_server.listener import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
 from karmada_scheduler.structs import IdentityStruct, Struct, field
+
+AUTHENTICATION: Final = "authentication.k8s.io/v1"
+AUTHORIZATION: Final = "authorization.k8s.io/v1"
+
+
+async def create_review(
+    connection: ApiConnection, version: str, kind: str, spec: Mapping[str, Any], *, timeout: float
+) -> dict[str, Any]:
+    """Ask an API server for a review, which nobody stores, and return it. Raises ApiError."""
+    body = {"apiVersion": version, "kind": kind, "spec": spec}
+    return await connection.request("POST", path_of(version, f"{kind.lower()}s"), body=body, timeout=timeout)
+
+
+class Permission(NamedTuple):
+    """A verb on a resource; ``name`` is that of an object, "" for all."""
+
+    verb: str
+    group: str
+    resource: str
+    name: str = ""
+
+    def __str__(self) -> str:
+        """Return it as ``kubectl auth can-i`` accepts it."""
+        resource, slash, subresource = self.resource.partition("/")
+        named = f"{resource}.{self.group}" if self.group else resource
+        return f"{self.verb} {named}{slash}{subresource}{f'/{self.name}' if self.name else ''}"
+
+
+def needed_permissions(*, lease: str = "", services: bool = False) -> list[Permission]:
+    """Return the permissions that a scheduler needs.
+
+    Args:
+        lease: The name of its Lease, "" without leader election.
+        services: Whether it reads Services of estimators.
+    """
+    wanted = [Permission(verb, each.group, each.plural) for each in WATCHED for verb in ("list", "watch")]
+    wanted.append(Permission("get", "cluster.karmada.io", "clusters"))
+    for plural in ("resourcebindings", "clusterresourcebindings"):
+        wanted += [Permission(verb, "work.karmada.io", plural) for verb in ("get", "patch")]
+        wanted.append(Permission("patch", "work.karmada.io", f"{plural}/status"))
+    wanted += [Permission(verb, "", "events") for verb in ("create", "patch")]
+    if lease:
+        group = "coordination.k8s.io"
+        wanted += [Permission(verb, group, "leases", lease) for verb in ("get", "update")]
+        wanted.append(Permission("create", group, "leases"))
+    if services:
+        wanted.append(Permission("get", "", "services"))
+    return wanted
+
+
+async def missing_permissions(
+    connection: ApiConnection, wanted: Iterable[Permission], *, namespace: str
+) -> list[Permission]:
+    """Return the permissions that the user of a connection does not have.
+
+    Args:
+        connection: The connection to the Karmada API server.
+        wanted: The permissions to check.
+        namespace: The namespace of the Lease.
+
+    Returns:
+        The missing ones; none if they cannot be determined.
+    """
+    spec = {"namespace": namespace}
+    try:
+        response = await create_review(
+            connection, AUTHORIZATION, "SelfSubjectRulesReview", spec, timeout=10.0
+        )
+    except ApiError:
+        return []
+    status = response.get("status") if isinstance(response, dict) else None
+    if not isinstance(status, dict) or status.get("incomplete"):
+        return []
+    rules = [rule for rule in status.get("resourceRules") or () if isinstance(rule, dict)]
+    return [each for each in wanted if not any(_allows(rule, each) for rule in rules)]
+
+
+def _allows(rule: Mapping[str, Any], wanted: Permission) -> bool:
+    names = rule.get("resourceNames") or ()
+    resource, _, subresource = wanted.resource.partition("/")
+    resources = {wanted.resource, "*", f"*/{subresource}" if subresource else resource}
+    return (
+        _has(rule.get("verbs"), {wanted.verb, "*"})
+        and _has(rule.get("apiGroups"), {wanted.group, "*"})
+        and _has(rule.get("resources"), resources)
+        and (not names or wanted.name in names)
+    )
+
+
+def _has(listed: Sequence[str] | None, one_of: set[str]) -> bool:
+    return any(each in one_of for each in listed or ())
+
 
 LONGEST_TOKEN: Final = 16 * 1024
 """Characters of a token. The API server takes 140 ms to refuse one of 1 MB."""
@@ -53,9 +146,6 @@ _KEPT_PERMISSIONS: Final = 10_000
 """Each has a hash and a boolean."""
 _LONGEST_USER: Final = 64 * 1024
 """Characters of a user with all groups and attributes."""
-
-_TOKEN_REVIEWS: Final = "/apis/authentication.k8s.io/v1/tokenreviews"  # noqa: S105 (a path)
-_ACCESS_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 
 T = TypeVar("T")
 OnReview = Callable[[str, str, str], None]
@@ -202,7 +292,7 @@ class Reviews(IdentityStruct):
         spec: dict[str, Any] = {"token": token}
         if self.audiences:
             spec["audiences"] = list(self.audiences)
-        status = await self._review(_TOKEN_REVIEWS, "authentication.k8s.io/v1", "TokenReview", spec, guesser)
+        status = await self._review(AUTHENTICATION, "TokenReview", spec, guesser)
         user = _user_of(status.get("user"))
         granted = status.get("audiences")
         granted = set(map(str, granted)) if isinstance(granted, list) else set()
@@ -220,23 +310,22 @@ class Reviews(IdentityStruct):
         extra = {name: list(values) for name, values in user.extra}
         about = {"user": user.name, "uid": user.uid, "groups": list(user.groups), "extra": extra}
         spec = {**about, **attributes}
-        status = await self._review(_ACCESS_REVIEWS, "authorization.k8s.io/v1", "SubjectAccessReview", spec)
+        status = await self._review(AUTHORIZATION, "SubjectAccessReview", spec)
         return status.get("allowed") is True and status.get("denied") is not True
 
     async def _review(
-        self, path: str, version: str, kind: str, spec: Mapping[str, Any], guesser: str | None = None
+        self, version: str, kind: str, spec: Mapping[str, Any], guesser: str | None = None
     ) -> Mapping[str, Any]:
-        body = {"apiVersion": version, "kind": kind, "spec": spec}
         try:
             async with asyncio.timeout(_SECONDS), self._slots:
                 if guesser is not None:
                     self._check_refused(guesser)
-                response = await self.connection.request("POST", path, body=body, timeout=_SECONDS)
+                response = await create_review(self.connection, version, kind, spec, timeout=_SECONDS)
         except TimeoutError:
             raise ReviewUnavailableError(f"no {kind} within {_SECONDS:g} s") from None
         except ApiError as error:
             if error.code in (401, 403):
-                hint = f"its own user needs the verb create on {path.rpartition('/')[2]}"
+                hint = f"its own user needs the verb create on {kind.lower()}s"
                 raise ReviewUnavailableError(f"the API server refuses a {kind}: {error}; {hint}") from error
             raise ReviewUnavailableError(f"no {kind}: {error}") from error
         status = response.get("status")
