@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
+from karmada_scheduler.structs import Struct
+
 Network = IPv4Network | IPv6Network
 
 SHARE: Final = 0.5
@@ -69,26 +71,22 @@ def _without_port(entry: str) -> str:
     return entry.partition(":")[0] if entry.count(":") == 1 else entry
 
 
-class OpenConnection:
+class OpenConnection(Struct, eq=False):
     """A connection.
 
     Attributes:
         address: Of the other side, as it is counted.
         close: Closes it at once.
-        unsent: Returns the bytes that the other side has not taken.
         since: When it was opened, or its last request was answered.
+        unsent: Returns the bytes that the other side has not taken.
         is_busy: Whether a request is answered.
     """
 
-    __slots__ = ("address", "close", "is_busy", "since", "unsent")
-
-    def __init__(self, address: str, close: Callable[[], object], since: float) -> None:
-        """Start idle."""
-        self.address = address
-        self.close = close
-        self.unsent: Callable[[], int] = lambda: 0
-        self.since = since
-        self.is_busy = False
+    address: str
+    close: Callable[[], object]
+    since: float
+    unsent: Callable[[], int] = lambda: 0
+    is_busy: bool = False
 
 
 class OpenConnections:

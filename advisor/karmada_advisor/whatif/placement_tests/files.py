@@ -29,14 +29,171 @@ from karmada_scheduler.config.yaml_values import YamlPath
 _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "rebalance"})
 
 
-class CaseReader:
-    """Reads cases; what is wrong is noted in the file, of which nothing is used then."""
+def _items(path: YamlPath, value: Any) -> list[tuple[YamlPath, Any]]:
+    """Return the items of a list that fit the schema, with their paths."""
+    return [((*path, index), each) for index, each in enumerate(value or ()) if each is not None]
 
-    def __init__(self, located: LocatedFile, *, has_plugins: bool = False) -> None:
-        """Read the cases of a file; with plugins of its own, causes may have codes of these."""
-        self._in, self._has_plugins = located, has_plugins
 
-    def cases(self, value: Any) -> Iterator[model.PlacementCase]:
+class Unread(Exception):  # noqa: N818 (no error: a file of another tool)
+    """The file is of another kind, and no test."""
+
+
+def read_test_file(
+    path: str, *, named: bool
+) -> tuple[model.PlacementTestFile | None, list[model.FileProblem]]:
+    """Return the tests of a file, None if it has problems; and these.
+
+    Args:
+        path: The file.
+        named: Whether the user has named it; then another kind is a problem.
+
+    Raises:
+        Unread: It is of another kind.
+    """
+    located = LocatedFile(path)
+    value = located.value
+    kind = value.get("kind") if isinstance(value, dict) else None
+    if kind != model.KIND and not located.problems:
+        if not named:
+            raise Unread
+        located.problem(("kind",), f"expected kind: {model.KIND}, got {kind!r}")
+    if located.value is None or kind != model.KIND:
+        return None, located.problems
+    reader = _Reader(located)
+    file = reader.file()
+    if not located.problems:
+        located.problems += problems_of(file, reader.included)
+    problems = sorted(located.problems, key=lambda each: (each.path != path, each.line, each.column))
+    return (None if problems else file), problems
+
+
+class _Reader:
+    """Reads one file; what is wrong is noted in it."""
+
+    def __init__(self, located: LocatedFile) -> None:
+        self._in = located
+        self._notes: list[str] = []
+        self._has_plugins = False  # causes may have codes of these
+        self.included: Final = IncludedManifests(located)
+
+    def file(self) -> model.PlacementTestFile:
+        """Return the file; it is usable if nothing is wrong."""
+        found = SchemaCheck(self._in).value
+        if found.get("apiVersion") != model.API_VERSION:
+            text = f"expected apiVersion: {model.API_VERSION}, got {found.get('apiVersion')!r}"
+            self._in.problem(("apiVersion",), text)
+        for name in SCHEMA["required"]:
+            if name not in self._in.value:
+                self._in.problem((), f"{name} is missing")
+        workloads = self._manifests("workloads", found)
+        priorities = [each for each in workloads if each.get("kind") == "PriorityClass"]
+        templates = [each for each in workloads if not _is_other(each) and each not in priorities]
+        self._ignored("workloads", [each for each in workloads if _is_other(each)])
+        policies = self._manifests("policies", found)
+        self._ignored("policies", [each for each in policies if each.get("kind") not in ID_LABELS])
+        scheduler, manager = found.get("scheduler", {}), found.get("controllerManager", {})
+        name, rules = found.get("name", self._in.path), self._rules(scheduler)
+        self._has_plugins = bool(rules.plugin_dirs or rules.config)
+        return model.PlacementTestFile(
+            path=self._in.path,
+            name=name if self._in.typed(("name",), name, str) else "",
+            clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
+            policies=tuple(each for each in policies if each.get("kind") in ID_LABELS),
+            workloads=tuple(templates),
+            bindings=tuple(each for each in self._manifests("bindings", found) if each.get("kind") in KINDS),
+            sizes=dict(self._sizes(found.get("sizes", {}), templates)),
+            rules=rules,
+            gates=scheduler.get("featureGates", {}),
+            scheduler_names=scheduler.get("names", ()),
+            evicts=manager.get("noExecuteTaintEviction", False),
+            controller_gates=manager.get("featureGates", {}),
+            cases=tuple(self._cases(found.get("cases"))) if "cases" in self._in.value else (),
+            notes=tuple(self._notes),
+            priority_classes={
+                text_of(each, "metadata", "name"): each["value"]
+                for each in priorities
+                if type(each.get("value")) is int
+            },
+        )
+
+    def _manifests(self, key: str, found: Mapping[str, Any]) -> list[model.Manifest]:
+        return [manifest for _, manifest in self.included.of_items((key,), found.get(key), once=True)]
+
+    def _ignored(self, what: str, manifests: Iterable[model.Manifest]) -> None:
+        kinds = sorted({str(each.get("kind")) for each in manifests})
+        if kinds:
+            self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
+
+    def _fleet(
+        self, found: Mapping[str, Any], workloads: Iterable[model.Manifest]
+    ) -> Iterator[model.Manifest]:
+        names: dict[str, str] = {}
+        path: YamlPath = ("fleet", "files")
+        for at, each in self.included.of_items(path, found.get("files"), once=True):
+            if each.get("kind") == CLUSTER:
+                names[text_of(each, "metadata", "name")] = found["files"][at[-1]]
+                yield from self._read_cluster(at, each)
+        if not names and not self._in.problems and "clusters" not in found:
+            self._in.problem(("fleet",), "fleet: there is no cluster; use files or clusters")
+        served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
+        for name, each in found.get("clusters", {}).items():
+            at = ("fleet", "clusters", name)
+            if name in names:
+                self._in.problem(at, f"the cluster {name} is in {names[name]}, too", of_key=True)
+            elif (made := cluster_of(self._in, at, name, each, served)) is not None:
+                yield from self._read_cluster(at, made)
+
+    def _read_cluster(self, path: YamlPath, manifest: model.Manifest) -> Iterator[model.Manifest]:
+        try:
+            as_cluster(manifest)
+        except ManifestError as problem:
+            self._in.problem(path, f"cluster {text_of(manifest, 'metadata', 'name')}: {problem}")
+            return
+        yield manifest
+
+    def _sizes(
+        self, sizes: Mapping[str, Any], templates: Sequence[model.Manifest]
+    ) -> Iterator[tuple[TemplateKey, Replicas]]:
+        for written, fields in sizes.items():
+            path: YamlPath = ("sizes", written)
+            named = [each for each in templates if written in _spellings(each)]
+            if "replicas" not in self._in.written(path):
+                self._in.typed((*path, "replicas"), None, int)
+            elif len(named) != 1:
+                known = {name for each in templates for name in _spellings(each)}
+                text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
+                self._in.problem(path, text, of_key=True)
+            else:
+                request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
+                key = template_key(named[0])
+                claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
+                replicas = fields.get("replicas", 0)
+                yield claimed, Replicas(replicas, {"resourceRequest": request} if request else None)
+
+    def _rules(self, found: Mapping[str, Any]) -> Rules:
+        """Return the rules of the scheduler, without its feature gates."""
+        path: YamlPath = ("scheduler",)
+        directories = [
+            self.included.resolved((*path, "pluginDirs", index), text)
+            for index, text in enumerate(found.get("pluginDirs", ()))
+        ]
+        config = found.get("config")
+        decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
+        if decisions_of not in [*RULES]:  # which compares: a list has no hash
+            known = " or ".join(f'"{each}"' for each in RULES)
+            text = f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
+            self._in.problem((*path, "decisionsOf"), text)
+            decisions_of = DEFAULT_RULES.decisions_of
+        return Rules(
+            plugins=found.get("plugins") or None,
+            config=None if config is None else self.included.resolved((*path, "config"), config),
+            plugin_dirs=[each for each in directories if each is not None],
+            decisions_of=decisions_of,
+        )
+
+    # --- cases ---
+
+    def _cases(self, value: Any) -> Iterator[model.PlacementCase]:
         """Yield the cases of the list in the file."""
         path: YamlPath = ("cases",)
         names: dict[str, int] = {}
@@ -82,7 +239,7 @@ class CaseReader:
         for word, value in found.items():
             at = (*path, word)
             if word == "apply":
-                for item, manifest in IncludedManifests(self._in).of_items(at, value):
+                for item, manifest in self.included.of_items(at, value):
                     yield model.ScenarioChange(word, "", manifest, self._in.place(item))
             elif word == "at":
                 try:
@@ -166,168 +323,6 @@ class CaseReader:
                 place = place._replace(column=begin + problem.column) if value in written else place
             self._in.problems.append(model.FileProblem(self._in.path, *place, f"{name}: {problem}", excerpt))
         return found
-
-
-def _items(path: YamlPath, value: Any) -> list[tuple[YamlPath, Any]]:
-    """Return the items of a list that fit the schema, with their paths."""
-    return [((*path, index), each) for index, each in enumerate(value or ()) if each is not None]
-
-
-class Unread(Exception):  # noqa: N818 (no error: a file of another tool)
-    """The file is of another kind, and no test."""
-
-
-def read_test_file(
-    path: str, *, named: bool
-) -> tuple[model.PlacementTestFile | None, list[model.FileProblem]]:
-    """Return the tests of a file, None if it has problems; and these.
-
-    Args:
-        path: The file.
-        named: Whether the user has named it; then another kind is a problem.
-
-    Raises:
-        Unread: It is of another kind.
-    """
-    located = LocatedFile(path)
-    value = located.value
-    kind = value.get("kind") if isinstance(value, dict) else None
-    if kind != model.KIND and not located.problems:
-        if not named:
-            raise Unread
-        located.problem(("kind",), f"expected kind: {model.KIND}, got {kind!r}")
-    if located.value is None or kind != model.KIND:
-        return None, located.problems
-    reader = _Reader(located)
-    file = reader.file()
-    if not located.problems:
-        located.problems += problems_of(file, reader.included)
-    problems = sorted(located.problems, key=lambda each: (each.path != path, each.line, each.column))
-    return (None if problems else file), problems
-
-
-class _Reader:
-    """Reads one file; what is wrong is noted in it."""
-
-    def __init__(self, located: LocatedFile) -> None:
-        self._in = located
-        self._notes: list[str] = []
-        self.included: Final = IncludedManifests(located)
-
-    def file(self) -> model.PlacementTestFile:
-        """Return the file; it is usable if nothing is wrong."""
-        found = SchemaCheck(self._in).value
-        if found.get("apiVersion") != model.API_VERSION:
-            text = f"expected apiVersion: {model.API_VERSION}, got {found.get('apiVersion')!r}"
-            self._in.problem(("apiVersion",), text)
-        for name in SCHEMA["required"]:
-            if name not in self._in.value:
-                self._in.problem((), f"{name} is missing")
-        workloads = self._manifests("workloads", found)
-        priorities = [each for each in workloads if each.get("kind") == "PriorityClass"]
-        templates = [each for each in workloads if not _is_other(each) and each not in priorities]
-        self._ignored("workloads", [each for each in workloads if _is_other(each)])
-        policies = self._manifests("policies", found)
-        self._ignored("policies", [each for each in policies if each.get("kind") not in ID_LABELS])
-        scheduler, manager = found.get("scheduler", {}), found.get("controllerManager", {})
-        name, rules = found.get("name", self._in.path), self._rules(scheduler)
-        cases = CaseReader(self._in, has_plugins=bool(rules.plugin_dirs or rules.config))
-        return model.PlacementTestFile(
-            path=self._in.path,
-            name=name if self._in.typed(("name",), name, str) else "",
-            clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
-            policies=tuple(each for each in policies if each.get("kind") in ID_LABELS),
-            workloads=tuple(templates),
-            bindings=tuple(each for each in self._manifests("bindings", found) if each.get("kind") in KINDS),
-            sizes=dict(self._sizes(found.get("sizes", {}), templates)),
-            rules=rules,
-            gates=scheduler.get("featureGates", {}),
-            scheduler_names=scheduler.get("names", ()),
-            evicts=manager.get("noExecuteTaintEviction", False),
-            controller_gates=manager.get("featureGates", {}),
-            cases=tuple(cases.cases(found.get("cases"))) if "cases" in self._in.value else (),
-            notes=tuple(self._notes),
-            priority_classes={
-                text_of(each, "metadata", "name"): each["value"]
-                for each in priorities
-                if type(each.get("value")) is int
-            },
-        )
-
-    def _manifests(self, key: str, found: Mapping[str, Any]) -> list[model.Manifest]:
-        return [manifest for _, manifest in self.included.of_items((key,), found.get(key), once=True)]
-
-    def _ignored(self, what: str, manifests: Iterable[model.Manifest]) -> None:
-        kinds = sorted({str(each.get("kind")) for each in manifests})
-        if kinds:
-            self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
-
-    def _fleet(
-        self, found: Mapping[str, Any], workloads: Iterable[model.Manifest]
-    ) -> Iterator[model.Manifest]:
-        names: dict[str, str] = {}
-        path: YamlPath = ("fleet", "files")
-        for at, each in self.included.of_items(path, found.get("files"), once=True):
-            if each.get("kind") == CLUSTER:
-                names[text_of(each, "metadata", "name")] = found["files"][at[-1]]
-                yield from self._read_cluster(at, each)
-        if not names and not self._in.problems and "clusters" not in found:
-            self._in.problem(("fleet",), "fleet: there is no cluster; use files or clusters")
-        served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
-        for name, each in found.get("clusters", {}).items():
-            at = ("fleet", "clusters", name)
-            if name in names:
-                self._in.problem(at, f"the cluster {name} is in {names[name]}, too", of_key=True)
-            elif (made := cluster_of(self._in, at, name, each, served)) is not None:
-                yield from self._read_cluster(at, made)
-
-    def _read_cluster(self, path: YamlPath, manifest: model.Manifest) -> Iterator[model.Manifest]:
-        try:
-            as_cluster(manifest)
-        except ManifestError as problem:
-            self._in.problem(path, f"cluster {text_of(manifest, 'metadata', 'name')}: {problem}")
-            return
-        yield manifest
-
-    def _sizes(
-        self, sizes: Mapping[str, Any], templates: Sequence[model.Manifest]
-    ) -> Iterator[tuple[TemplateKey, Replicas]]:
-        for written, fields in sizes.items():
-            path: YamlPath = ("sizes", written)
-            named = [each for each in templates if written in _spellings(each)]
-            if "replicas" not in self._in.written(path):
-                self._in.typed((*path, "replicas"), None, int)
-            elif len(named) != 1:
-                known = {name for each in templates for name in _spellings(each)}
-                text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
-                self._in.problem(path, text, of_key=True)
-            else:
-                request = {name: str(amount) for name, amount in fields.items() if name != "replicas"}
-                key = template_key(named[0])
-                claimed = TemplateKey(text_of(named[0], "apiVersion"), key.kind, key.namespace, key.name)
-                replicas = fields.get("replicas", 0)
-                yield claimed, Replicas(replicas, {"resourceRequest": request} if request else None)
-
-    def _rules(self, found: Mapping[str, Any]) -> Rules:
-        """Return the rules of the scheduler, without its feature gates."""
-        path: YamlPath = ("scheduler",)
-        directories = [
-            self.included.resolved((*path, "pluginDirs", index), text)
-            for index, text in enumerate(found.get("pluginDirs", ()))
-        ]
-        config = found.get("config")
-        decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
-        if decisions_of not in [*RULES]:  # which compares: a list has no hash
-            known = " or ".join(f'"{each}"' for each in RULES)
-            text = f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
-            self._in.problem((*path, "decisionsOf"), text)
-            decisions_of = DEFAULT_RULES.decisions_of
-        return Rules(
-            plugins=found.get("plugins") or None,
-            config=None if config is None else self.included.resolved((*path, "config"), config),
-            plugin_dirs=[each for each in directories if each is not None],
-            decisions_of=decisions_of,
-        )
 
 
 def _is_other(manifest: model.Manifest) -> bool:
