@@ -124,42 +124,33 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
 
 
 _REMARKS: Final = {
+    "stuck": "{keep} placement, every further decision fails",
+    "held": "{stay} until what holds {them} lets go",
+    "undecided": "{stay}, because nobody decides",
+    "unplaced": "{have} no cluster afterwards",
+    "deferred": "their policy is Lazy: they change when their template does",
+    "released": "no policy claims them any more; they keep their placement",
+    "adopted": "a policy claims them that did not before",
     NOT_JUDGED: "the rules by which their scheduler decides, or their replicas, are not known",
-    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or "
-    "dispatching is suspended",
+    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or dispatching is suspended",
     "pending": "unchanged, without a cluster before and after",
 }
-"""Those that are the same for one binding and for many."""
+_OF_ONE: Final = {"keep": "keeps its", "stay": "stays as it is", "them": "it", "have": "has"}
+_OF_MANY: Final = {"keep": "keep their", "stay": "stay as they are", "them": "them", "have": "have"}
 
 
 def remark(plan: model.Plan, name: str) -> str:
     """Return what the row of a class adds."""
-    is_one = plan.counts.get(name) == 1
-    keep, have = ("keeps its", "has") if is_one else ("keep their", "have")
-    match name:
-        case "moved" if plan.counts["latent"]:
-            now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
-            return f"{now}{moves(plan.latent)}{' at the next rebalance' if now else ''}"
-        case "moved" if plan.counts["moved"]:
-            return moves(plan.totals)
-        case "stuck":
-            return f"{keep} placement, every further decision fails"
-        case "held":
-            return f"{'stays as it is' if is_one else 'stay as they are'} until what holds {'it' if is_one else 'them'} lets go"
-        case "undecided":
-            return f"{'stays as it is' if is_one else 'stay as they are'}, because nobody decides"
-        case "unplaced":
-            return f"{have} no cluster afterwards"
-        case "not-judged" if plan.after_rebalance.get(name):
-            known = f"; {_REMARKS[name]}" if plan.counts[name] else ""
-            return f"there was no time to decide about a rebalance{known}"
-        case "deferred":
-            return "their policy is Lazy: they change when their template does"
-        case "released":
-            return "no policy claims them any more; they keep their placement"
-        case "adopted":
-            return "a policy claims them that did not before"
-    return _REMARKS.get(name, "")
+    if name == "moved" and plan.counts["latent"]:
+        now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
+        return f"{now}{moves(plan.latent)}{' at the next rebalance' if now else ''}"
+    if name == "moved" and plan.counts["moved"]:
+        return moves(plan.totals)
+    text = _REMARKS.get(name, "").format_map(_OF_ONE if plan.counts.get(name) == 1 else _OF_MANY)
+    if name == NOT_JUDGED and plan.after_rebalance.get(name):
+        known = f"; {text}" if plan.counts[name] else ""
+        return f"there was no time to decide about a rebalance{known}"
+    return text
 
 
 def claim_texts(plan: model.Plan) -> list[tuple[str, list[str]]]:
