@@ -7,8 +7,16 @@ from __future__ import annotations
 
 from msgspec import Struct, field, to_builtins
 from msgspec.structs import asdict, replace
+from msgspec.structs import fields as struct_fields
 
-__all__ = ["IdentityStruct", "Struct", "asdict", "equal_without", "field", "replace", "to_builtins"]
+__all__ = [
+    "IdentityStruct", "Struct", "asdict", "equal_without", "field", "is_struct", "replace", "struct_fields", "to_builtins",
+]  # fmt: skip
+
+
+def is_struct(type_: object) -> bool:
+    """Return whether something is a class of structs."""
+    return isinstance(type_, type) and issubclass(type_, Struct)
 
 
 class IdentityStruct(Struct, eq=False, dict=True, weakref=True):

@@ -20,6 +20,7 @@ from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
 from karmada_scheduler.framework import Handle
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._better_first import BetterFirst
 from karmada_scheduler_plugins._held_capacity import (
     EqualReplicas,
@@ -45,8 +46,7 @@ REPORT_SECONDS: Final = 12.0
 _RANK: Final = attrgetter("rank")
 
 
-@dataclass(eq=False, slots=True)
-class _Decided:
+class _Decided(Struct, eq=False):
     """A decision that clusters do not report yet.
 
     Attributes:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Final, Literal
+
+from karmada_scheduler.structs import Struct, field
 
 DAY: Final = 86_400
 
@@ -14,8 +15,7 @@ def _check_seconds(name: str, value: int) -> None:
         raise ValueError(f"{name} must be 1 to {DAY}, got {value}")
 
 
-@dataclass(frozen=True, slots=True)
-class LastHealthyCopy:
+class LastHealthyCopy(Struct, frozen=True):
     """The wait before a workload leaves the last cluster that reports it healthy.
 
     Attributes:
@@ -31,8 +31,7 @@ class LastHealthyCopy:
         _check_seconds("maxWaitSeconds", self.max_wait_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class Graceful:
+class Graceful(Struct, frozen=True):
     """Moves with graceful eviction tasks.
 
     Attributes:
@@ -61,8 +60,7 @@ class Graceful:
         _check_seconds("maxHoldSeconds", self.max_hold_seconds)
 
 
-@dataclass(frozen=True, slots=True)
-class MoveBudget:
+class MoveBudget(Struct, frozen=True):
     """How much a scope may move in a window.
 
     Attributes:
@@ -100,8 +98,7 @@ class MoveBudget:
             raise ValueError(f"percent must be 1 to 100, got {self.percent}")
 
 
-@dataclass(frozen=True, slots=True)
-class GuardArgs:
+class GuardArgs(Struct, frozen=True):
     """The args of PlacementGuard; docs/no-harm.md explains them.
 
     Attributes:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.own_annotations import LAST_MOVE, RecordedMove, Unreadable, moves_in
 from karmada_scheduler.framework import Handle
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._binding_index import FollowedIndex
 from karmada_scheduler_plugins._guard_args import MoveBudget
 from karmada_scheduler_plugins._move_window import MoveWindow, Part, Scope, scopes_of
@@ -25,7 +26,7 @@ _OLD_PER_CALL: Final = 4
 """Bindings that are looked at again in each call, and after each change, because their moves may have become too old."""
 
 
-class Wait(NamedTuple):
+class Wait(Struct, frozen=True):
     """Why a move would exceed a budget, for how many seconds at least, and the name of the budget."""
 
     reason: str

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_scheduler.api.binding import HEALTHY, Binding
 from karmada_scheduler.core.classify import placement_changed
 from karmada_scheduler.framework import GuardContext, Snapshot
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._cluster_outages import ClusterOutages, is_ready
 
 _READY = "readyReplicas"
@@ -15,7 +16,7 @@ _NATIVE = frozenset({("apps/v1", "Deployment"), ("apps/v1", "StatefulSet"), ("ap
 """Kinds whose status has ``readyReplicas`` unless it is 0."""
 
 
-class Move(NamedTuple):
+class Move(Struct, frozen=True):
     """What a decision takes off clusters that exist.
 
     Attributes:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, Component, TargetCluster, footprint
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32, Quantity
+from karmada_scheduler.structs import Struct, field
 
 Rank = tuple[float, float, BindingKey]
 """The order of waiting bindings: by priority, creation and key; the lowest is the first."""
@@ -50,8 +49,7 @@ def fit_empty(cluster: Cluster, request: Request) -> int:
     return fit({name: thousandths(has[name]) for name, _ in request if name in has}, request)
 
 
-@dataclass(eq=False, slots=True)
-class Waiting:
+class Waiting(Struct, eq=False):
     """A binding that waits for capacity.
 
     Attributes:
@@ -105,15 +103,14 @@ class Waiting:
             self.total += count - before
 
 
-class EqualReplicas(NamedTuple):
+class EqualReplicas(Struct, frozen=True):
     """Equal replicas on one cluster."""
 
     request: Request
     number: int
 
 
-@dataclass(eq=False, slots=True)
-class Shared:
+class Shared(Struct, eq=False):
     """The capacity of a cluster, and whose it is.
 
     Attributes:

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Final
 
 from karmada_scheduler.api.placement import ClusterAffinityTerm
 from karmada_scheduler.framework import Cluster, ReconsiderContext, Snapshot
+from karmada_scheduler.structs import Struct
 
 DAY: Final = 86_400
 
 
-@dataclass(frozen=True)
-class FailBackArgs:
+class FailBackArgs(Struct, frozen=True):
     """The args of FailBack; docs/no-harm.md explains them.
 
     Attributes:

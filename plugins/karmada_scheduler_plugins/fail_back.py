@@ -5,7 +5,6 @@ docs/no-harm.md explains it for operators.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Final
 
 from karmada_scheduler.api.binding import Binding, BindingKey
@@ -23,6 +22,7 @@ from karmada_scheduler.framework import (
     Result,
     Terms,
 )
+from karmada_scheduler.structs import Struct, replace
 from karmada_scheduler_plugins._returns import FailBackArgs, empties_higher_tiers, evicted_again, tier_of
 from karmada_scheduler_plugins._returns_under_way import ReturnsUnderWay
 
@@ -33,8 +33,7 @@ _MISSED_CHECKS: Final = 4
 """After this many intervals without a check it is not known whether the term could take the workload all the time."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Clock:
+class _Clock(Struct, frozen=True):
     """Since when a term has been able to take a binding without a miss.
 
     Attributes:

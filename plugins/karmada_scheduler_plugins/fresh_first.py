@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from karmada_scheduler.framework import Handle, QueuedBinding
+from karmada_scheduler.structs import Struct
 
 
 class FreshFirst:
@@ -12,8 +11,7 @@ class FreshFirst:
 
     name = "FreshFirst"
 
-    @dataclass(frozen=True)
-    class Args:
+    class Args(Struct, frozen=True):
         """The args.
 
         Attributes:

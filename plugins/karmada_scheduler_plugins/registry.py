@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from karmada_scheduler.config.features import FeatureGates
-from karmada_scheduler.framework.profile.factory import Factory, Registration
+from karmada_scheduler.framework.profile.factory import OURS, Factory, Registration
 from karmada_scheduler.framework.profile.registry import Registry
 from karmada_scheduler.framework.profile_plugins import ProfilePlugins
 from karmada_scheduler_plugins.api_enablement import APIEnablement
@@ -20,12 +20,7 @@ from karmada_scheduler_plugins.default_plugins import (
     DefaultSelector,
     PrioritySort,
 )
-from karmada_scheduler_plugins.fail_back import FailBack
-from karmada_scheduler_plugins.fresh_first import FreshFirst
-from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.spread_constraint import SpreadConstraint
-from karmada_scheduler_plugins.started_capacity import StartedCapacity
-from karmada_scheduler_plugins.strict_priority import StrictPriority
 from karmada_scheduler_plugins.taint_toleration import TaintToleration
 from karmada_scheduler_plugins.workload_affinity import WorkloadAffinity, WorkloadAntiAffinity
 
@@ -47,14 +42,14 @@ MANDATORY: Final[dict[str, Factory]] = {
 }
 """Steps that are not plugins upstream: a profile can replace them, ``--plugins`` cannot switch them off."""
 
-OPT_IN: Final[dict[str, Factory]] = {
-    "FailBack": FailBack,
-    "FreshFirst": FreshFirst,
-    "PlacementGuard": PlacementGuard,
-    "StartedCapacity": StartedCapacity,
-    "StrictPriority": StrictPriority,
+OPT_IN: Final[dict[str, str]] = {
+    "FailBack": f"{__package__}.fail_back:FailBack",
+    "FreshFirst": f"{__package__}.fresh_first:FreshFirst",
+    "PlacementGuard": f"{__package__}.placement_guard:PlacementGuard",
+    "StartedCapacity": f"{__package__}.started_capacity:StartedCapacity",
+    "StrictPriority": f"{__package__}.strict_priority:StrictPriority",
 }
-"""Plugins that karmada-scheduler does not have: only those run that a profile or ``--plugins`` names."""
+"""Plugins that karmada-scheduler does not have: only those run, and are imported, that a profile or ``--plugins`` names."""
 
 KEEPS_PLACEMENTS, KEEPS_BY = "PlacementGuard", "nothingFits: keep"
 """The plugin, and its args, with which what runs stays if no cluster fits."""
@@ -71,7 +66,6 @@ REASONS: Final = (
 )
 """How the reasons of the in-tree filters begin, in karmada-scheduler as well; the taints and properties follow."""
 
-ORIGIN: Final = "in-tree"
 _GATED: Final = {"WorkloadAffinity": "WorkloadAffinity", "WorkloadAntiAffinity": "WorkloadAffinity"}
 
 
@@ -80,18 +74,24 @@ def in_tree(gates: FeatureGates) -> Registry:
     registry = Registry()
     for name, factory in IN_TREE.items():
         if name not in _GATED or gates.enabled(_GATED[name]):
-            registry.add(Registration(name, factory, ORIGIN))
+            registry.add(Registration(name, factory, OURS))
     for name, factory in MANDATORY.items():
-        registry.add(Registration(name, factory, ORIGIN, mandatory=True))
-    is_deducted = gates.enabled("SchedulingOvercommitProtection")
-    for name, found in OPT_IN.items():
-        factory = partial(StrictPriority, deducts=False) if found is StrictPriority and is_deducted else found
-        registry.add(Registration(name, factory, ORIGIN, opt_in=True))
+        registry.add(Registration(name, factory, OURS, mandatory=True))
+    made_by: dict[str, Factory | str] = {**OPT_IN}
+    if gates.enabled("SchedulingOvercommitProtection"):
+        from karmada_scheduler_plugins.strict_priority import StrictPriority
+
+        made_by["StrictPriority"] = partial(StrictPriority, deducts=False)
+    for name, each in made_by.items():
+        registry.add(Registration(name, each, OURS, opt_in=True))
     return registry
 
 
 def warnings_about(profiles: Mapping[str, ProfilePlugins]) -> Iterator[str]:
     """Yield what the in-tree plugins of a profile do in this combination that its author may not expect."""
+    from karmada_scheduler_plugins.fail_back import FailBack
+    from karmada_scheduler_plugins.placement_guard import PlacementGuard
+
     for name, plugins in sorted(profiles.items()):
         is_graceful = any(isinstance(each, PlacementGuard) and each.is_graceful for each in plugins.guard)
         if not is_graceful and any(isinstance(each, FailBack) for each in plugins.reconsider):

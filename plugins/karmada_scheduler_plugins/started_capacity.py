@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -17,6 +16,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import MAX_INT32, ZERO, Quantity
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT, strategy_of
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._start_evidence import StartEvidence, shape_of, without_node
 
 NOT_STARTED: Final = "NotStarted"
@@ -25,8 +25,7 @@ MOST_AT_ONCE: Final = 200
 """Bindings that one call looks at; those of which nothing was reported for the longest time come first."""
 
 
-@dataclass(frozen=True)
-class StartedCapacityArgs:
+class StartedCapacityArgs(Struct, frozen=True):
     """The args of StartedCapacity, each from 1 to 86,400.
 
     Attributes:

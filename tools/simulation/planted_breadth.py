@@ -12,8 +12,7 @@ from karmada_advisor.web.watching import Watcher
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
 from karmada_pyscheduler.extenders.http_extender import HttpExtender
 from karmada_pyscheduler.informer.workloads.metadata_store import MetadataStore
-from karmada_pyscheduler.records.record_store import RecordStore
-from karmada_pyscheduler.records.recorder import Recorder
+from karmada_pyscheduler.records.recorder import Recorder, RecordStore
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.core import schedule

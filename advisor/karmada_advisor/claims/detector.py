@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.claims import model
 from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
@@ -20,10 +20,10 @@ from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, preempt, preempting_between
 from karmada_advisor.claims.template import UNCLAIMED, Template, TemplateKey
 from karmada_scheduler.api.policy import PolicyKey
-from karmada_scheduler.structs import IdentityStruct, field
+from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 
-class _QueuedTemplate(NamedTuple):
+class _QueuedTemplate(Struct, frozen=True):
     """A template in the queue, and whether Karmada itself caused the change."""
 
     key: TemplateKey

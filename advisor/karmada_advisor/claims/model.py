@@ -37,7 +37,7 @@ class Waits(Enum):
     """The PriorityClass of ``schedulePriority`` has to exist."""
 
 
-class DetectorOutcome(NamedTuple):
+class DetectorOutcome(Struct, frozen=True):
     """The state after the change, as far as the order of events may change it.
 
     Attributes:

@@ -20,6 +20,7 @@ from karmada_scheduler.api.manifest import Manifest, read_mapping
 from karmada_scheduler.api.matching import LabelSelector
 from karmada_scheduler.api.object_fields import ALWAYS, ApiField, object_fields, read_object
 from karmada_scheduler.api.placement import DIVIDED, WEIGHTED, Placement
+from karmada_scheduler.structs import Struct
 
 
 class Match(IntEnum):
@@ -77,51 +78,51 @@ class Selector(NamedTuple):
         return Match.LABELS if self.labels.matches(template.labels) else Match.NONE
 
 
-class _StateRule(NamedTuple):
+class _StateRule(Struct, frozen=True):
     alias_label_name: Annotated[str, ALWAYS]
     json_path: Annotated[str, ALWAYS]
 
 
-class _StatePreservation(NamedTuple):
+class _StatePreservation(Struct, frozen=True):
     rules: tuple[_StateRule, ...]
 
 
-class _DecisionConditions(NamedTuple):
+class _DecisionConditions(Struct, frozen=True):
     toleration_seconds: int | None
 
 
-class _ApplicationFailover(NamedTuple):
+class _ApplicationFailover(Struct, frozen=True):
     decision_conditions: _DecisionConditions
     purge_mode: str
     grace_period_seconds: int | None
     state_preservation: _StatePreservation | None
 
 
-class _ClusterFailover(NamedTuple):
+class _ClusterFailover(Struct, frozen=True):
     purge_mode: str
     state_preservation: _StatePreservation | None
 
 
-class _Failover(NamedTuple):
+class _Failover(Struct, frozen=True):
     application: _ApplicationFailover | None
     cluster: _ClusterFailover | None
 
 
-class _SuspendedClusters(NamedTuple):
+class _SuspendedClusters(Struct, frozen=True):
     cluster_names: tuple[str, ...]
 
 
-class _Suspension(NamedTuple):
+class _Suspension(Struct, frozen=True):
     dispatching: bool | None
     dispatching_on_clusters: _SuspendedClusters | None
 
 
-class _SchedulePriority(NamedTuple):
+class _SchedulePriority(Struct, frozen=True):
     priority_class_source: Annotated[str, ALWAYS]
     priority_class_name: Annotated[str, ALWAYS]
 
 
-class PolicySpec(NamedTuple):
+class PolicySpec(Struct, frozen=True):
     """``spec`` of a PropagationPolicy or ClusterPropagationPolicy."""
 
     resource_selectors: tuple[Selector, ...]

@@ -99,7 +99,7 @@ def run(given: Sequence[str], plugins: Sequence[Registration]) -> int:
         arguments = parser_of(given[0]).parse_intermixed_args(given[1:])
         module = "web.command" if given[0] == "web" else f"cli.{_module_name(given[0])}"
         command = importlib.import_module(f"karmada_advisor.{module}")
-    gc.freeze()  # modules live as long as the command
+        gc.freeze()  # modules live as long as the command; the first collection would go through all of them
     try:
         status = _run(command, arguments, plugins)
         sys.stdout.flush()

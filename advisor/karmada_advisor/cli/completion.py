@@ -24,6 +24,7 @@ _NO_FILES: Final = ":4"
 _FILES: Final = ":0"
 _LIST_SECONDS: Final = 1.0
 _OF_FILES: Final = frozenset({"FILE", "DIR"})
+_OF_CONTROL_PLANE: Final = {"namespace": "namespaces", "namespaces": "namespaces", "name": "bindings"}
 _OF_KUBECONFIG: Final = {"context": "contexts", "kubeconfig_cluster": "clusters", "user": "users"}
 
 
@@ -135,18 +136,11 @@ def _values(
     arguments, _ = known.parse_known_args(list(before[1:]))
     if action.dest in _OF_KUBECONFIG:
         return _of_kubeconfig(arguments.kubeconfig, _OF_KUBECONFIG[action.dest]), _NO_FILES
-    if metavar == "CLUSTER":
-        return _names(arguments, "clusters"), _NO_FILES
-    if action.dest in {"namespace", "namespaces"}:
-        return _names(arguments, "namespaces"), _NO_FILES
-    if action.dest == "name":
-        return _names(arguments, "bindings", last), _NO_FILES
-    return (), _NO_FILES
+    kind = "clusters" if metavar == "CLUSTER" else _OF_CONTROL_PLANE.get(action.dest)
+    return _names(arguments, kind, last) if kind else (), _NO_FILES
 
 
 def _of_kubeconfig(path: str, kind: str) -> list[str]:
-    from pathlib import Path
-
     from karmada_pyscheduler.client import kubeconfig_file
 
     paths = [path] if path else kubeconfig_file.default_paths()

@@ -77,7 +77,7 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         objects.workloads = list(workloads)
         print_errors(filter(None, [problem]))
     return write_tests(
-        Path(arguments.init),
+        arguments.init,
         [objects.manifests[each.name] for each in objects.clusters],
         [objects.manifests[each.key] for each in objects.bindings],
         policies,

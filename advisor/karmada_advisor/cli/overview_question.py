@@ -10,9 +10,8 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.cli.explain import write_capture
-from karmada_advisor.cli.known_names import check_namespace, of_policy
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
-from karmada_advisor.cli.questions import process_of, rules_by
+from karmada_advisor.cli.questions import check_namespace, of_policy, process_of, rules_by
 from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.explaining import explain_template, explaining
 from karmada_advisor.explain.model import Cause, Provenance, Tense

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 
 from karmada_advisor.cli.flags.what_if import GOALS
-from karmada_advisor.cli.known_names import check_names
 from karmada_advisor.cli.output import CommandAnswer, exit_status
-from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of
+from karmada_advisor.cli.questions import check_names, process_rules_of, read_whole_fleet, source_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import as_yaml
 from karmada_advisor.views.rebalance_text import rebalance_text

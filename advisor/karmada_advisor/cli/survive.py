@@ -15,9 +15,8 @@ from typing import Final
 import orjson
 
 from karmada_advisor.cli.flags.what_if import DOMAINS, SURVIVE_FAIL_ON
-from karmada_advisor.cli.known_names import check_names
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_error
-from karmada_advisor.cli.questions import process_rules_of, read_whole_fleet, source_of, words_of
+from karmada_advisor.cli.questions import check_names, process_rules_of, read_whole_fleet, source_of, words_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import read
 from karmada_advisor.fleet.rules import Rules
@@ -60,9 +59,10 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
         at_, seconds = now().timestamp(), time.monotonic() - began
         _write(Path(arguments.metrics), survival_metrics(report, top=arguments.top, at=at_, seconds=seconds))
     if arguments.write_to is not None:
-        for name, output in _FILES.items():
+        for output in ("json", "yaml", "text", *found.others):
+            suffix = _SUFFIXES.get(output, output)
             chosen = argparse.Namespace(**{**vars(arguments), "output": output, "color": "never"})
-            _write(arguments.write_to / name, found.written(chosen).encode())
+            _write(arguments.write_to / f"survive.{suffix}", found.written(chosen).encode())
     return found
 
 
@@ -83,14 +83,8 @@ def _document(report: SurvivalReport, output: str, _: Style) -> str:
     return survive_html(report) if output == "html" else survive_markdown(report)
 
 
-_FILES: Final = {
-    "survive.json": "json",
-    "survive.yaml": "yaml",
-    "survive.txt": "text",
-    "survive.md": "markdown",
-    "survive.html": "html",
-    "survive.xml": "junit",
-}
+_SUFFIXES: Final = {"text": "txt", "markdown": "md", "junit": "xml"}
+"""Of the files of ``--write-to``, where it is not the name of the format."""
 
 
 def _write(path: Path, content: bytes) -> None:
@@ -129,12 +123,8 @@ def report_of(
     policies, problem = taint_policies_of(arguments.taint_policies, source.plane, fleet)
     if problem:
         print_error(problem)
-    [report] = survival_reports(
-        question,
-        fleet,
-        taint_policies=policies,
-        more_notes=served_version(source.plane, fleet, question.rules)[1],
-    )
+    notes = served_version(source.plane, fleet, question.rules)[1]
+    [report] = survival_reports(question, fleet, taint_policies=policies, more_notes=notes)
     return report, fleet.problems
 
 

@@ -18,27 +18,21 @@ def survival_metrics(report: SurvivalReport, *, top: int, at: float, seconds: fl
         seconds: How long that took.
     """
     families = Families(CollectorRegistry())
-    by_kind = {
-        name: families.gauge(f"survive_{name}", text, "kind")
-        for name, text in (
-            ("spofs", "Failure domains whose loss takes a workload down"),
-            ("dark_bindings", "Bindings that the worst loss takes down"),
-            ("missing_replicas", "Replicas that are missing after the loss that makes most of them missing"),
-        )
-    }
-    of_domain = families.gauge(
-        "survive_domain_dark_bindings", "Bindings that a loss takes down", "kind", "domain"
-    )
+    spofs = families.gauge("survive_spofs", "Failure domains whose loss takes a workload down", "kind")
+    dark = families.gauge("survive_dark_bindings", "Bindings that the worst loss takes down", "kind")
+    text = "Replicas that are missing after the loss that makes most of them missing"
+    missing = families.gauge("survive_missing_replicas", text, "kind")
+    text = "Bindings that a loss takes down"
+    of_domain = families.gauge("survive_domain_dark_bindings", text, "kind", "domain")
     for kind in dict.fromkeys(each.kind for each in report.domains):
         found = [each for each in report.domains if each.kind == kind and each.done]
-        by_kind["spofs"].labels(kind).set(sum(each.is_spof for each in found))
-        by_kind["dark_bindings"].labels(kind).set(max((each.chosen.dark for each in found), default=0))
-        by_kind["missing_replicas"].labels(kind).set(max((each.chosen.missing for each in found), default=0))
+        spofs.labels(kind).set(sum(each.is_spof for each in found))
+        dark.labels(kind).set(max((each.chosen.dark for each in found), default=0))
+        missing.labels(kind).set(max((each.chosen.missing for each in found), default=0))
         for each in found[:top]:
             of_domain.labels(kind, each.name).set(each.chosen.dark)
-    families.gauge("survive_not_judged_bindings", "Bindings of schedulers whose rules are not known").set(
-        report.totals.not_judged
-    )
+    text = "Bindings of schedulers whose rules are not known"
+    families.gauge("survive_not_judged_bindings", text).set(report.totals.not_judged)
     complete = all(each.done for each in report.domains)
     for name, text, value in (
         ("timestamp_seconds", "When the report was made", at),

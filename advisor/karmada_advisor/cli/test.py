@@ -24,6 +24,7 @@ from karmada_advisor.whatif.plan.objects import ChangeError
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.process.memory import no_collection
+from karmada_scheduler.structs import IdentityStruct, field
 
 
 def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
@@ -92,12 +93,12 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     files = running.files
     if not files:
         raise NoAnswerError(_no_tests(arguments, running.others))
-    counts = {outcome: sum(file.count(outcome) for file in files) for outcome in model.CaseOutcome}
+    passed, failed, skipped = (sum(file.count(each) for file in files) for each in model.CaseOutcome)
     return model.PlacementTestReport(
         tuple(files),
-        counts[model.CaseOutcome.PASSED],
-        counts[model.CaseOutcome.FAILED],
-        counts[model.CaseOutcome.SKIPPED],
+        passed,
+        failed,
+        skipped,
         sum(bool(file.problems) for file in files),
         round(time.perf_counter() - begun, 3),
         running.others,
@@ -144,26 +145,26 @@ def _walked(folder: str) -> Iterator[str]:
                 yield str(Path(root) / name)
 
 
-class _Running:
+class _Running(IdentityStruct):
     """A run of files, one after the other.
 
     Attributes:
+        patterns: Of the names of cases; all without one.
+        own: The plugins of a main program of the user's own.
+        fail_fast: Whether it ends after the first case that fails.
         files: How they ended, those without a chosen case left out.
         others: Files of another kind.
         is_over: Whether a case has failed and no other one is to run.
     """
 
-    def __init__(
-        self, patterns: Sequence[re.Pattern[str]], own: Sequence[Registration], *, fail_fast: bool
-    ) -> None:
-        self.files: list[model.FileResult] = []
-        self.others = 0
-        self.is_over = False
-        self._patterns = patterns
-        self._own = own
-        self._fail_fast = fail_fast
-        self._policies: dict[str, None] = {}
-        self._claiming: set[str] = set()
+    patterns: Sequence[re.Pattern[str]]
+    own: Sequence[Registration]
+    fail_fast: bool
+    files: list[model.FileResult] = field(default_factory=list)
+    others: int = 0
+    is_over: bool = False
+    _policies: dict[str, None] = field(default_factory=dict)
+    _claiming: set[str] = field(default_factory=set)
 
     @property
     def idle_policies(self) -> tuple[str, ...]:
@@ -198,19 +199,19 @@ class _Running:
 
     def _is_chosen(self, file: model.PlacementTestFile, case: model.PlacementCase) -> bool:
         name = f"{file.path}/{case.name}"
-        return not self._patterns or any(pattern.search(name) for pattern in self._patterns)
+        return not self.patterns or any(pattern.search(name) for pattern in self.patterns)
 
     def _results(
         self, file: model.PlacementTestFile, cases: Iterable[model.PlacementCase], notes: list[str]
     ) -> Iterator[model.CaseResult]:
-        with scenario_of(file, self._own) as scenario:
+        with scenario_of(file, self.own) as scenario:
             notes += [f"{name}: {text}" for name, texts in scenario.lints.items() for text in texts]
             self._policies.update(dict.fromkeys(names_of_policies(scenario.objects)))
             runner = CaseRunner(scenario)
             for case in cases:
                 result = runner.run(case)
                 yield result
-                if self._fail_fast and result.outcome is model.CaseOutcome.FAILED:
+                if self.fail_fast and result.outcome is model.CaseOutcome.FAILED:
                     self.is_over = True
                     break
             self._claiming |= runner.claiming

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.explain.amounts import at, counted, request_of, shown
 from karmada_advisor.explain.inputs import Manifest
@@ -16,6 +16,7 @@ from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
+from karmada_scheduler.structs import Struct
 
 GATE: Final = "SchedulingOvercommitProtection"
 _BURST: Final = timedelta(seconds=10)
@@ -24,7 +25,7 @@ _NANO: Final = 9
 _NAMED: Final = 5
 
 
-class _Overcommit(NamedTuple):
+class _Overcommit(Struct, frozen=True):
     """A resource of a cluster of which more is requested than there is; amounts are billionths of the unit.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -20,7 +20,7 @@ from karmada_scheduler.framework.cycle import Cycle, KeptSteps
 from karmada_scheduler.framework.evidence import Evidence, EvidenceContext, EvidencePlugin
 from karmada_scheduler.framework.result import Result
 from karmada_scheduler.framework.scheduling_points import FilterContext, FilterPlugin, PreFilterPlugin
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 _RULES: Final = (
     "placement differs from the applied one",
@@ -76,7 +76,7 @@ def _applied(binding: Binding, placement: Placement) -> str:
     return "equal" if before == placement else f"differs in {', '.join(names)}"
 
 
-class FilterRefusal(NamedTuple):
+class FilterRefusal(Struct, frozen=True):
     """The refusal of one cluster by one plugin, "" for a cluster that is being deleted; no text of the evidence is empty."""
 
     plugin: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.inputs import ExplainInputs
@@ -26,14 +26,14 @@ from karmada_scheduler.core.decision import TermAttempt
 from karmada_scheduler.estimator.general import GeneralEstimator
 from karmada_scheduler.framework.cycle import Cycle, KeptDivision, KeptSteps
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 _PODS = "pods"
 _NODES = "nodes"
 _SETS = "sets of components"
 
 
-class _Limit(NamedTuple):
+class _Limit(Struct, frozen=True):
     name: str
     free: str = ""
     requested: str = ""
@@ -221,7 +221,7 @@ def _traced(division: KeptDivision, tier: int, *, descending: bool) -> DivideTra
     )
 
 
-class _Order(NamedTuple):
+class _Order(Struct, frozen=True):
     """The order in which replicas were given.
 
     Attributes:

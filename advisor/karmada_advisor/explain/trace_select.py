@@ -9,7 +9,7 @@ Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint/select_groups.go.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.explain.trace_model import Combination, GroupRow, SelectTrace, Swap
 from karmada_scheduler.api.placement import SPREAD_BY_CLUSTER, SPREAD_BY_REGION, SpreadConstraint
@@ -20,7 +20,7 @@ from karmada_scheduler.core.ordering.candidates import sort_key
 from karmada_scheduler.core.select_clusters import ignores_spread
 from karmada_scheduler.framework.cycle import Candidate, Cycle, KeptRegion, KeptSteps
 from karmada_scheduler.framework.extension_points import Point
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 _STEP: Final = "failed to select clusters: "
 """How the errors of the step begin."""
@@ -111,7 +111,7 @@ _MAX_STEPS: Final = 100_000
 _SHOWN: Final = 10
 
 
-class Combinations(NamedTuple):
+class Combinations(Struct, frozen=True):
     """The sets, the taken one first.
 
     Attributes:
@@ -125,7 +125,7 @@ class Combinations(NamedTuple):
     best_with: dict[str, str]
 
 
-class _Set(NamedTuple):
+class _Set(Struct, frozen=True):
     weight: int
     clusters: int
     number: int

@@ -9,15 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from tempfile import NamedTemporaryFile
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload
 from karmada_advisor.fleet.fleet import Coverage, Fleet, parsed
 from karmada_advisor.fleet.process_answers import ProcessView, captured_view
-from karmada_advisor.fleet.process_rules import ProcessConfiguration
-from karmada_advisor.fleet.rules import Rules
+from karmada_advisor.fleet.rules import ProcessConfiguration, Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.model import API_VERSION, SchedulerShown, SchedulerStatus
 from karmada_advisor.state.stored import mapping, mappings, text_of, texts
@@ -35,7 +33,7 @@ from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.api.workload import LAST_APPLIED_ANNOTATION, Workload
 from karmada_scheduler.config.features import RULES
 from karmada_scheduler.config.file_content import FileContentError, read_file, read_text_file
-from karmada_scheduler.structs import asdict, replace
+from karmada_scheduler.structs import Struct, asdict, replace
 
 KIND: Final = "Capture"
 
@@ -43,7 +41,7 @@ Fields = dict[str, Any]
 Manifest = Mapping[str, Any]
 
 
-class Replayed(NamedTuple):
+class Replayed(Struct, frozen=True):
     """A captured question; as it was asked without a capture.
 
     Attributes:
@@ -282,6 +280,8 @@ def replayed(source: FleetSource, rules: Rules, name: str) -> Iterator[Replayed]
     if rules.config is not None or not captured["config"]:
         yield Replayed(source, changed, name, view)
         return
+    from tempfile import NamedTemporaryFile
+
     with NamedTemporaryFile("w", suffix=".yaml", encoding="utf-8", errors="replace") as file:
         file.write(captured["config"])
         file.flush()

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -177,7 +177,7 @@ def singular(kind: str) -> str:
     return _WORKLOADS.get(name, name.removesuffix("s") if name in _PLURALS else name)
 
 
-class WorkloadName(NamedTuple):
+class WorkloadName(Struct, frozen=True):
     """A workload that a person names.
 
     Attributes:

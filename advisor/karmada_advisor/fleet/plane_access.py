@@ -8,20 +8,20 @@ import ssl
 from collections.abc import Iterable, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final
 from urllib.parse import urlsplit
 
 from karmada_advisor.fleet.live_reading import FORBIDDEN, LiveReading, read
 from karmada_advisor.fleet.source import ControlPlane
-from karmada_advisor.state.stored import Manifest, text_of, value_at
+from karmada_advisor.state.stored import text_of, value_at
+from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
+from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.identity import Identity, validity_of_certificate
 from karmada_pyscheduler.client.karmada import KarmadaClient, Resource
+from karmada_pyscheduler.client.reviews import AUTHENTICATION, AUTHORIZATION, create_review
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct
-
-if TYPE_CHECKING:
-    from karmada_pyscheduler.client.connection import Connection
-    from karmada_pyscheduler.client.identity import Identity
 
 _LEASES: Final = "leases.coordination.k8s.io"
 LISTED: Final = (
@@ -79,19 +79,16 @@ def read_access(plane: ControlPlane) -> PlaneAccess:
     Raises:
         LiveError: The control plane cannot be read.
     """
-    from karmada_advisor.fleet.live_reading import read  # the client, which files do not need
-
     return read(plane, _access, subject="rights of the reader")
 
 
 async def _access(reading: LiveReading) -> PlaneAccess:
-    from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
-    from karmada_scheduler.api_error import ApiError
-
     connection = reading.connection
     reader, refused, not_known, served = "", tuple[str, ...](), "", UNKNOWN
     with suppress(ApiError):  # before Kubernetes 1.28
-        found = await _review(connection, "authentication.k8s.io/v1", "SelfSubjectReview", {})
+        found = await create_review(
+            connection, AUTHENTICATION, "SelfSubjectReview", {}, timeout=_TIMEOUT_SECONDS
+        )
         reader = text_of(found, "status", "userInfo", "username")
     try:
         allowed = await asyncio.gather(*(_may_list(connection, each) for each in LISTED))
@@ -107,20 +104,14 @@ async def _access(reading: LiveReading) -> PlaneAccess:
     return PlaneAccess(reader, refused, grant, not_known, expiries, "" if served == UNKNOWN else served)
 
 
-async def _review(connection: Connection, version: str, kind: str, spec: Manifest) -> Manifest:
-    from karmada_pyscheduler.client.paths import path_of
-
-    body, path = {"apiVersion": version, "kind": kind, "spec": spec}, path_of(version, f"{kind.lower()}s")
-    return await connection.request("POST", path, body=body, timeout=_TIMEOUT_SECONDS)
-
-
 async def _may_list(connection: Connection, listed: str) -> bool:
     plural, _, group = listed.partition(".")
     attributes = {"verb": "list", "group": group, "resource": plural}
     if listed == _LEASES:
         attributes["namespace"] = "karmada-system"
     spec = {"resourceAttributes": attributes}
-    found = await _review(connection, "authorization.k8s.io/v1", "SelfSubjectAccessReview", spec)
+    kind = "SelfSubjectAccessReview"
+    found = await create_review(connection, AUTHORIZATION, kind, spec, timeout=_TIMEOUT_SECONDS)
     return value_at(found, "status", "allowed") is True
 
 
@@ -133,8 +124,6 @@ def _grant(refused: Iterable[str], user: str) -> tuple[str, str]:
 
 async def _end_of_server(identity: Identity) -> str:
     """Return when the certificate of the API server ends, as a connection sees it; "" without one, or through a proxy."""
-    from karmada_pyscheduler.client.identity import validity_of_certificate
-
     url = urlsplit(identity.server)
     if url.scheme != "https" or identity.proxy_url:
         return ""
@@ -153,7 +142,7 @@ def _shown(moment: float | None) -> str:
     return "" if moment is None else format_time(datetime.fromtimestamp(moment, UTC))
 
 
-class KindsFound(NamedTuple):
+class KindsFound(Struct, frozen=True):
     """What ``count_objects`` finds out.
 
     Attributes:

@@ -17,6 +17,7 @@ from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.manifest import integer_at
 from karmada_scheduler.api.policy import CLUSTER_PROPAGATION_POLICY, PolicyKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
+from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins.registry import REASONS
 
 _FOLLOWER_LABEL: Final = "resourcebinding.karmada.io/depended-by-"
@@ -245,7 +246,7 @@ _REFUSALS: Final = re.compile(r"clusters are available: (?P<refusals>.*)", re.DO
 _REFUSAL: Final = re.compile(r",\s+(?=\d+ )")
 
 
-class Refused(NamedTuple):
+class Refused(Struct, frozen=True):
     """The clusters that were refused for one reason."""
 
     number: str

@@ -89,8 +89,7 @@ def _cell(cell: str | parts.Cell) -> str:
     return f"{mark}{escaped(parts.text_of(cell).strip())}{mark}"
 
 
-_STYLES: Final = Path(__file__).parent
-_POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
+_FILES: Final = Path(__file__).parent
 
 
 def html(document: Iterable[parts.Block], *styles: str) -> str:
@@ -98,23 +97,9 @@ def html(document: Iterable[parts.Block], *styles: str) -> str:
     heading, *blocks = document
     assert isinstance(heading, parts.Heading)
     title = _escaped(heading.text)
-    style = "".join((_STYLES / name).read_text() for name in ("document.css", *styles))
-    return f"""<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{_POLICY}">
-<meta name="viewport" content="width=device-width">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-<h1>{title}</h1>
-{html_of(blocks)}
-</body>
-</html>
-"""
+    style = "".join((_FILES / name).read_text() for name in ("document.css", *styles))
+    page = (_FILES / "document.html").read_text()
+    return page.format(title=title, style=style, blocks=html_of(blocks))
 
 
 def html_of(document: Iterable[parts.Block]) -> str:
@@ -173,10 +158,8 @@ def _html_table(table: parts.Table) -> Iterator[str]:
 
 
 def _html_cell(tag: str, cell: str | parts.Cell, mark: str, scope: str = "") -> str:
-    text, found = (
-        _escaped(parts.text_of(cell).strip()),
-        cell if isinstance(cell, parts.Cell) else parts.Cell(""),
-    )
+    text = _escaped(parts.text_of(cell).strip())
+    found = cell if isinstance(cell, parts.Cell) else parts.Cell("")
     if found.link:
         label = _attribute("aria-label", found.title)
         text = f"<a{_attribute('href', found.link)}{label}>{text}</a>"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import groupby, zip_longest
+from operator import attrgetter
 from os.path import relpath
 from pathlib import Path
 from shlex import quote
@@ -40,9 +41,8 @@ def report_text(
         quiet: Whether to leave out the files that pass.
         explains: Whether to write the whole explanation of each failure.
     """
-    shown = [
-        file for file in report.files if not quiet or file.problems or file.count(model.CaseOutcome.FAILED)
-    ]
+    failing = [file for file in report.files if file.problems or file.count(model.CaseOutcome.FAILED)]
+    shown = failing if quiet else report.files
     files = [block for file in shown for block in _file(file, style, verbose=verbose, explains=explains)]
     return text([files, [_end(report, style)]], style)
 
@@ -81,9 +81,7 @@ def _problems(file: model.FileResult) -> Iterator[TextBlock]:
 def _case(path: str, case: model.CaseResult, style: Style, *, explains: bool = False) -> Iterator[TextBlock]:
     """Yield what does not hold in a case, and how that was decided."""
     yield f"  {path}:{case.line}: {case.name}"
-    for (workload, step), failures in groupby(
-        case.failures, lambda failure: (failure.workload, failure.step)
-    ):
+    for (workload, step), failures in groupby(case.failures, attrgetter("workload", "step")):
         yield from _workload(workload, step, list(failures), style, explains=explains)
     if not explains and any(failure.explanation is not None for failure in case.failures):
         pattern = "".join(f"\\{character}" if character in _SPECIAL else character for character in case.name)
@@ -230,12 +228,7 @@ def _annotations(report: model.PlacementTestReport) -> Iterator[str]:
 
 
 def _annotation(root: Path, path: str, line: int, column: int, title: str, text: str) -> str:  # noqa: PLR0917
-    fields = {
-        "file": relpath(path, root),
-        "line": str(line) if line else "",
-        "col": str(column) if column else "",
-        "title": title,
-    }
+    fields = {"file": relpath(path, root), "line": str(line or ""), "col": str(column or ""), "title": title}
     shown = ",".join(f"{name}={_command_property(value)}" for name, value in fields.items() if value)
     return f"::error {shown}::{_command_text(text)}"
 

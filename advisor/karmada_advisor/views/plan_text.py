@@ -110,11 +110,8 @@ def _nothing(plan: Plan) -> str:
 
 
 def _classes(plan: Plan) -> Table:
-    has_later = (
-        bool(plan.counts["latent"])
-        or plan.not_derived is not None
-        or words.NOT_JUDGED in plan.after_rebalance
-    )
+    has_later = bool(plan.counts["latent"]) or words.NOT_JUDGED in plan.after_rebalance
+    has_later = has_later or plan.not_derived is not None
     rows = []
     for name, now, later in words.rows(plan):
         counts = [f"{now:,}", *(["" if later is None else f"{later:,}"] if has_later else [])]
@@ -182,9 +179,8 @@ def _examples(plan: Plan, style: Style) -> Iterator[TextBlock]:
 
 
 def _latent(plan: Plan, style: Style) -> Iterator[TextBlock]:
-    moving = [
-        binding for binding in plan.of(Effect.LATENT) if binding.later is not None and not binding.later.error
-    ]
+    latent = plan.of(Effect.LATENT)
+    moving = [binding for binding in latent if binding.later is not None and not binding.later.error]
     if not moving:
         return
     policies = {str(binding.policy) for binding in moving if binding.policy is not None}

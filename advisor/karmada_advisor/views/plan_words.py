@@ -27,6 +27,14 @@ BAD: Final = frozenset({"stuck", "unplaced", "undecided", NOT_JUDGED, "cannot-st
 """The classes that are marked."""
 
 
+_ALWAYS_SUMMED: Final = ("moved", "unplaced", "stuck")
+_SUMMED: Final = (
+    *("moved", "placed", "unplaced", "stuck", "held", "undecided"),
+    *("deleted", NOT_JUDGED, "cannot-start", "pending"),
+)
+"""The classes of the last line, in its order."""
+
+
 def head(plan: model.Plan) -> str:
     """Return what changes, in one phrase."""
     changed = [change for change in plan.changes if change.sign != "="]
@@ -65,38 +73,20 @@ def against(plan: model.Plan) -> str:
 def summary(plan: model.Plan) -> str:
     """Return the last line."""
     counts = plan.counts
-    names = (
-        "moved",
-        "placed",
-        "unplaced",
-        "stuck",
-        "held",
-        "undecided",
-        "deleted",
-        "not-judged",
-        "cannot-start",
-        "pending",
-    )
-    always = {"moved", "unplaced", "stuck"}
-    said = (name for name in names if counts[name] or name in always)
-    text = ", ".join(f"{counts[name]:,} {class_words(name)}" for name in said)
-    for name in ("adopted", "released"):
-        if counts[name]:
-            text += f"; {counts[name]:,} {name}"
     failing = sum(binding.later is not None and bool(binding.later.error) for binding in plan.bindings)
-    latent = counts[model.Effect.LATENT.value] - failing
-    if latent:
-        text += f"; {counted(latent, 'moves', 'move')} at the next rebalance"
-    if failing:
-        text += f"; {counted(failing, 'fails', 'fail')} at the next rebalance"
-    if not_judged := plan.after_rebalance.get(NOT_JUDGED):
-        text += f"; {counted(not_judged, 'is', 'are')} not judged for the next rebalance"
-    if plan.overcommitted:
-        text += f"; {counted(len(plan.overcommitted), 'cluster')} overcommitted"
-    if plan.blocked:
-        text += f"; {counted(len(plan.blocked), 'deletion')} blocked"
-    if plan.warnings:
-        text += f"; {counted(len(plan.warnings), 'warning')}"
+    said = (name for name in _SUMMED if counts[name] or name in _ALWAYS_SUMMED)
+    text = ", ".join(f"{counts[name]:,} {class_words(name)}" for name in said)
+    others = (
+        (counts["adopted"], "adopted", "adopted", ""),
+        (counts["released"], "released", "released", ""),
+        (counts[model.Effect.LATENT.value] - failing, "moves", "move", " at the next rebalance"),
+        (failing, "fails", "fail", " at the next rebalance"),
+        (plan.after_rebalance.get(NOT_JUDGED, 0), "is", "are", " not judged for the next rebalance"),
+        (len(plan.overcommitted), "cluster", "clusters", " overcommitted"),
+        (len(plan.blocked), "deletion", "deletions", " blocked"),
+        (len(plan.warnings), "warning", "warnings", ""),
+    )
+    text += "".join(f"; {counted(count, one, many)}{end}" for count, one, many, end in others if count)
     return f"Plan: {text}."
 
 
@@ -126,51 +116,41 @@ def rows(plan: model.Plan) -> list[tuple[str, int, int | None]]:
     now = {**plan.counts, "unchanged": kept}
     later = {**plan.after_rebalance, "deferred": now["deferred"]}
     later["unchanged"] -= unrelated
-    found: list[tuple[str, int, int | None]]
     names = (name for name in model.CLASSES if name != model.Effect.LATENT.value)
-    found = [(name, now[name], later.get(name)) for name in names]
+    found: list[tuple[str, int, int | None]] = [(name, now[name], later.get(name)) for name in names]
     if plan.not_derived is not None:
         found.append(("not derived", unrelated, unrelated))
     return [row for row in found if row[1] or row[2] or row[0] in {"unchanged", "moved"}]
 
 
 _REMARKS: Final = {
+    "stuck": "{keep} placement, every further decision fails",
+    "held": "{stay} until what holds {them} lets go",
+    "undecided": "{stay}, because nobody decides",
+    "unplaced": "{have} no cluster afterwards",
+    "deferred": "their policy is Lazy: they change when their template does",
+    "released": "no policy claims them any more; they keep their placement",
+    "adopted": "a policy claims them that did not before",
     NOT_JUDGED: "the rules by which their scheduler decides, or their replicas, are not known",
-    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or "
-    "dispatching is suspended",
+    "cannot-start": "have replicas that are assigned and cannot start: the cluster is not ready, or cordoned, or dispatching is suspended",
     "pending": "unchanged, without a cluster before and after",
 }
-"""Those that are the same for one binding and for many."""
+_OF_ONE: Final = {"keep": "keeps its", "stay": "stays as it is", "them": "it", "have": "has"}
+_OF_MANY: Final = {"keep": "keep their", "stay": "stay as they are", "them": "them", "have": "have"}
 
 
 def remark(plan: model.Plan, name: str) -> str:
     """Return what the row of a class adds."""
-    is_one = plan.counts.get(name) == 1
-    keep, have = ("keeps its", "has") if is_one else ("keep their", "have")
-    match name:
-        case "moved" if plan.counts["latent"]:
-            now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
-            return f"{now}{moves(plan.latent)}{' at the next rebalance' if now else ''}"
-        case "moved" if plan.counts["moved"]:
-            return moves(plan.totals)
-        case "stuck":
-            return f"{keep} placement, every further decision fails"
-        case "held":
-            return f"{'stays as it is' if is_one else 'stay as they are'} until what holds {'it' if is_one else 'them'} lets go"
-        case "undecided":
-            return f"{'stays as it is' if is_one else 'stay as they are'}, because nobody decides"
-        case "unplaced":
-            return f"{have} no cluster afterwards"
-        case "not-judged" if plan.after_rebalance.get(name):
-            known = f"; {_REMARKS[name]}" if plan.counts[name] else ""
-            return f"there was no time to decide about a rebalance{known}"
-        case "deferred":
-            return "their policy is Lazy: they change when their template does"
-        case "released":
-            return "no policy claims them any more; they keep their placement"
-        case "adopted":
-            return "a policy claims them that did not before"
-    return _REMARKS.get(name, "")
+    if name == "moved" and plan.counts["latent"]:
+        now = f"{moves(plan.totals)} at once; " if plan.counts["moved"] else ""
+        return f"{now}{moves(plan.latent)}{' at the next rebalance' if now else ''}"
+    if name == "moved" and plan.counts["moved"]:
+        return moves(plan.totals)
+    text = _REMARKS.get(name, "").format_map(_OF_ONE if plan.counts.get(name) == 1 else _OF_MANY)
+    if name == NOT_JUDGED and plan.after_rebalance.get(name):
+        known = f"; {text}" if plan.counts[name] else ""
+        return f"there was no time to decide about a rebalance{known}"
+    return text
 
 
 def claim_texts(plan: model.Plan) -> list[tuple[str, list[str]]]:

@@ -74,16 +74,11 @@ def _process(status: FleetStatus) -> Section:
     if (found := status.process) is None:
         return ["Queue, records and ages of watches: not known (--from asks a running scheduler)"]
     leads = "leads" if found.is_leading else f"does not lead; {found.leader or 'no process'} does"
-    queue = (
-        ("due", found.due),
-        ("delayed", found.delayed),
-        ("gated", found.gated),
-        ("waiting", found.waiting),
-    )
+    queue = ", ".join(f"{getattr(found, name):,} {name}" for name in ("due", "delayed", "gated", "waiting"))
     silent = ", ".join(f"{kind} {age(seconds)}" for kind, seconds in found.watch_ages.items())
     return [
         f"The process {found.name} {leads}.",
-        f"- bindings: {', '.join(f'{count:,} {name}' for name, count in queue)}; {found.records:,} with a record",
+        f"- bindings: {queue}; {found.records:,} with a record",
         f"- since its watches have said something: {silent or _NOT_KNOWN}",
     ]
 

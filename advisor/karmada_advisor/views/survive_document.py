@@ -12,7 +12,6 @@ from typing import Final
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.views import document
 from karmada_advisor.views import survive_text as texts
-from karmada_advisor.views import survive_words as words
 from karmada_advisor.views.markup import fitting, html, html_of
 from karmada_advisor.views.text import Style, lines, of_document
 from karmada_advisor.whatif.survive.classify import LossClass
@@ -69,14 +68,14 @@ def survive_suites(report: SurvivalReport) -> list[document.Suite]:
     A domain fails if it has something of ``--fail-on``, and is skipped if it is not done. The names of the cases and
     their number depend on the clusters alone.
     """
-    listed = words.by_domain(report)
+    listed = texts.by_domain(report)
     order = sorted(range(len(report.domains)), key=lambda number: report.domains[number].name)
     cases = [(report.domains[number].kind, _case(report, number, listed.get(number, ()))) for number in order]
-    by_kind = {kind: [case for of, case in cases if of == kind] for kind in words.kinds(report)}
+    by_kind = {kind: [case for of, case in cases if of == kind] for kind in texts.kinds(report)}
     return [document.Suite(f"survive.{kind}", of_kind) for kind, of_kind in by_kind.items()]
 
 
-def _case(report: SurvivalReport, number: int, found: Sequence[words.BindingAndLoss]) -> document.Case:
+def _case(report: SurvivalReport, number: int, found: Sequence[texts.BindingAndLoss]) -> document.Case:
     domain, chosen = report.domains[number], report.domains[number].chosen
     case = document.Case(f"survive.{domain.kind}", domain.name)
     if not domain.done:
@@ -104,7 +103,7 @@ def _page(report: SurvivalReport) -> Iterator[document.Block]:
     yield from _heat_map(report, texts.anchor, " (all with --all)")
     yield document.Heading("Domains")
     yield from texts.domain_tables(report, of_document(0, unfolded=True), len(report.domains))
-    listed = words.by_domain(report)
+    listed = texts.by_domain(report)
     for number, domain in enumerate(report.domains[: texts.DESCRIBED]):
         yield document.Heading(str(domain), f"d{number}")
         if found := listed.get(number):
@@ -128,12 +127,12 @@ def _without_groups(domain: DomainLoss) -> str:
 def _heat_map(
     report: SurvivalReport, target: Callable[[int], str], hint: str = ""
 ) -> Iterator[document.Block]:
-    listed = words.by_domain(report)
+    listed = texts.by_domain(report)
     columns = [number for number in range(len(report.domains)) if listed.get(number)]
     losses: dict[str, dict[int, list[BindingLoss]]] = {}
     for number in columns:
         for binding, loss in listed[number]:
-            losses.setdefault(words.policy_name(binding), {}).setdefault(number, []).append(loss)
+            losses.setdefault(texts.policy_name(binding), {}).setdefault(number, []).append(loss)
     if not losses:
         yield document.Paragraph("None of these losses does more to a workload than move it.")
         return

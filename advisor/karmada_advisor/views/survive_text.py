@@ -2,23 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted, shown_units
-from karmada_advisor.views import survive_words as words
+from karmada_advisor.state.stored import duration
 from karmada_advisor.views.document import Cell, Line, Section, Table, TextBlock
 from karmada_advisor.views.text import Style, text
 from karmada_advisor.whatif.plan.load import CPU
 from karmada_advisor.whatif.survive import model
 from karmada_advisor.whatif.survive.classify import LossClass
+from karmada_advisor.whatif.survive.domains import kind_order
 from karmada_advisor.whatif.survive.loss import Loss
+from karmada_scheduler.structs import Struct
+
+FIGURES: Final = ("Dark", "Missing", "Interrupted", "Short", "Stuck", "Swept", "Moves", "Holds")
+"""The columns of ``figures``."""
+
+_COUNTED: Final = (LossClass.SHORT, LossClass.STUCK, LossClass.SWEPT, LossClass.MOVES, LossClass.HOLDS)
+
+BindingAndLoss = tuple[model.BindingLosses, model.BindingLoss]
+"""A binding with one of its losses."""
+
+
+class LossGroup(Struct, frozen=True):
+    """Bindings of a policy that a loss treats alike.
+
+    Attributes:
+        policy: In words.
+        effect: The class.
+        what: The class in words.
+        message: What the scheduler writes; "" without a failure.
+        members: The bindings, with the loss.
+    """
+
+    policy: str
+    effect: LossClass
+    what: str
+    message: str
+    members: Sequence[BindingAndLoss]
+
+
+def kinds(report: model.SurvivalReport) -> list[str]:
+    """Return the kinds of domains, in the order in which they are listed."""
+    return sorted({domain.kind for domain in report.domains}, key=kind_order)
+
+
+def figures(domain: model.DomainLoss) -> list[str]:
+    """Return what a loss does in numbers."""
+    found = domain.chosen
+    counts = (found.counts[effect.value] for effect in _COUNTED)
+    return [f"{figure:,}" for figure in (found.dark, found.missing, found.interrupted, *counts)]
+
+
+def by_domain(report: model.SurvivalReport) -> Mapping[int, Sequence[BindingAndLoss]]:
+    """Return the listed bindings of each domain, by its index."""
+    found: dict[int, list[BindingAndLoss]] = {}
+    for binding in report.bindings:
+        for loss in binding.losses:
+            for number in loss.domains:
+                found.setdefault(number, []).append((binding, loss))
+    return found
+
+
+def groups(found: Sequence[BindingAndLoss], settings: model.LossSettings) -> list[LossGroup]:
+    """Return the groups of some bindings, the largest first."""
+    members: dict[tuple[str, LossClass, str], list[BindingAndLoss]] = {}
+    for binding, loss in found:
+        members.setdefault((policy_name(binding), loss.effect, loss.message), []).append((binding, loss))
+    ordered = sorted(members.items(), key=lambda item: (-len(item[1]), item[0][0], item[0][1].value))
+    return [
+        LossGroup(policy, effect, _what(effect, of_group, settings), message, of_group)
+        for (policy, effect, message), of_group in ordered
+    ]
+
+
+def _what(effect: LossClass, members: Sequence[BindingAndLoss], settings: model.LossSettings) -> str:
+    if any(loss.pending for _, loss in members):
+        return "short: placed, but there is no capacity where it is placed"
+    if effect is LossClass.MOVES and any(loss.missing for _, loss in members):
+        return "moves, and less runs there than is wanted"
+    if effect is LossClass.BLOCKED:
+        return f"{effect.words}, for {duration(settings.eviction_timeout)} at most"
+    return effect.words
+
+
+def policy_name(binding: model.BindingLosses) -> str:
+    """Return the policy of a binding, in words."""
+    return str(binding.policy) if binding.policy is not None else "no known policy"
+
+
+def remedies_of(report: model.SurvivalReport, number: int, group: LossGroup) -> list[model.LossRemedy]:
+    """Return what mends a group of bindings in the loss of a domain."""
+    policy = group.members[0][0].policy
+    found = (each for each in report.remedies if policy is not None and number in each.domains)
+    return [each for each in found if each.policy == policy and each.effect is group.effect]
+
+
+def capacity_of(report: model.SurvivalReport, number: int) -> list[model.LossRemedy]:
+    """Return the least capacity to add so that nothing is short in the loss of a domain."""
+    found = (each for each in report.remedies if each.policy is None and number in each.domains)
+    return [each for each in found if each.effect is LossClass.SHORT]
+
+
+def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:
+    """Return what concerns the fleet: settings, and capacity that suffices for several losses."""
+    of_fleet = (remedy for remedy in report.remedies if remedy.policy is None)
+    return [remedy for remedy in of_fleet if remedy.flags or remedy.effect is LossClass.NOT_EVICTED]
+
+
+def remedy_words(remedy: model.LossRemedy) -> str:
+    """Return a remedy in words: the edits, whether they need the owner's word, and what moves today."""
+    parts = [", and ".join(edit.text for edit in remedy.edits)]
+    if remedy.effect is LossClass.SHORT and remedy.policy is None:
+        parts.append("the least that suffices, verified")
+    elif not remedy.verified:
+        parts.append("not decided again")
+    if remedy.needs_owner:
+        parts.append("needs the owner's word")
+    if remedy.moves_today:
+        parts.append(f"moves {counted(remedy.moves_today, 'replica')} today")
+    elif remedy.starts_today:
+        parts.append(f"starts {counted(remedy.starts_today, 'replica')} today")
+    return "; ".join(parts)
+
 
 DESCRIBED: Final = 20
 """Domains that a document describes."""
 
-_NO_FIGURES: Final = [""] * (len(words.FIGURES) - 1)
-_COLUMNS: Final = (*map(str.upper, words.FIGURES), "BY ITSELF")
+_NO_FIGURES: Final = [""] * (len(FIGURES) - 1)
+_COLUMNS: Final = (*map(str.upper, FIGURES), "BY ITSELF")
 _ALIGN: Final = "<>>>>>>>><"
 _OPTIONAL: Final = (8, 7, 5, 4, 6, 3, 9)
 """Columns that are left out first if the text is narrow."""
@@ -53,7 +166,7 @@ def survive_sections(report: model.SurvivalReport, style: Style, *, top: int) ->
 
 def domain_tables(report: model.SurvivalReport, style: Style, limit: int) -> Iterator[Table]:
     """Yield a table of the domains of each kind; those that fail are in bold, and lead to their description."""
-    for kind in words.kinds(report):
+    for kind in kinds(report):
         found = [(number, domain) for number, domain in enumerate(report.domains) if domain.kind == kind]
         shown = [pair for pair in found if style.unfolded or _matters(pair[1])][:limit]
         rows = [_row(number, domain, is_failing=number in report.failing) for number, domain in shown]
@@ -67,7 +180,7 @@ def _row(number: int, domain: model.DomainLoss, *, is_failing: bool) -> Sequence
     name = Cell(f"{'!' if domain.is_spof else ' '} {domain.name}", is_failing, anchor(number))
     if not domain.done:
         return name, "not done", *_NO_FIGURES, ""
-    return name, *words.figures(domain), _itself(domain.itself)
+    return name, *figures(domain), _itself(domain.itself)
 
 
 def anchor(number: int) -> str:
@@ -102,9 +215,9 @@ def _itself(found: model.LossCounts) -> str:
 
 
 def _details(report: model.SurvivalReport, style: Style, limit: int) -> Iterator[Section]:
-    listed = words.by_domain(report)
+    listed = by_domain(report)
     seen: set[tuple[str, ...]] = set()
-    for kind in words.kinds(report):
+    for kind in kinds(report):
         shown = [
             number
             for number, domain in enumerate(report.domains)
@@ -118,7 +231,7 @@ def _details(report: model.SurvivalReport, style: Style, limit: int) -> Iterator
 
 
 def domain_section(
-    report: model.SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+    report: model.SurvivalReport, number: int, found: Sequence[BindingAndLoss], style: Style
 ) -> Iterator[TextBlock]:
     """Yield what the loss of a domain does to some bindings, with what mends it."""
     domain = report.domains[number]
@@ -127,22 +240,22 @@ def domain_section(
     swept = [pair for pair in found if pair[1].effect is LossClass.SWEPT]
     if dark:
         yield Line(f"! {domain}: {counted(len(dark), 'workload')} dark", "bold")
-        yield from _groups(report, number, dark, style)
+        yield from _listed_groups(report, number, dark, style)
     if others:
         missing = sum(loss.missing for _, loss in others)
         end = f", {counted(missing, 'replica')} missing" if missing else ""
         yield f"{'!' if missing else '~'} {domain}: {counted(len(others), 'workload')} more{end}"
-        yield from _groups(report, number, others, style)
+        yield from _listed_groups(report, number, others, style)
     shown = style.first(domain.overcommitted, _CLUSTERS)
     yield from (f"    {_asked(cluster)}" for cluster in shown)
     if len(domain.overcommitted) > len(shown):
         yield f"    and {counted(len(domain.overcommitted) - len(shown), 'more cluster')} (--all)"
-    yield from _remedies(words.capacity_of(report, number))
+    yield from _remedies(capacity_of(report, number))
     if swept:
         count = counted(len(swept), "workload that is not on it", "workloads that are not on it")
         restart = counted(domain.chosen.swept_replicas, "replica restarts", "replicas restart")
         yield f"! {domain} sweeps {count} ({restart}): it lets other regions win"
-        yield from _groups(report, number, swept, style)
+        yield from _listed_groups(report, number, swept, style)
     yield from _interrupted(domain, report.settings.loss)
 
 
@@ -168,10 +281,10 @@ def _time(seconds: int) -> str:
     return f"{minutes} min {rest} s" if minutes else f"{rest} s"
 
 
-def _groups(
-    report: model.SurvivalReport, number: int, found: Sequence[words.BindingAndLoss], style: Style
+def _listed_groups(
+    report: model.SurvivalReport, number: int, found: Sequence[BindingAndLoss], style: Style
 ) -> Iterator[TextBlock]:
-    ordered = words.groups(found, report.settings)
+    ordered = groups(found, report.settings)
     shown = style.first(ordered, _GROUPS)
     for group in shown:
         message = f": {group.message}" if group.message else ""
@@ -184,7 +297,7 @@ def _groups(
             before, after = (style.fold(listed, limit=_TARGETS) or "nothing" for listed in lists)
             after = "not judged" if loss.effect is LossClass.NOT_JUDGED else after
             yield f"      {binding}  {before} -> {after}{more}"
-        yield from _remedies(words.remedies_of(report, number, group))
+        yield from _remedies(remedies_of(report, number, group))
     if len(ordered) > len(shown):
         rest = ordered[len(shown) :]
         workloads = counted(sum(len(group.members) for group in rest), "more workload")
@@ -193,7 +306,7 @@ def _groups(
 
 def _remedies(found: Sequence[model.LossRemedy]) -> Iterator[TextBlock]:
     for rank, remedy in enumerate(found, 1):
-        yield Line(f"      {rank}  {words.remedy_words(remedy)}", hang=9)
+        yield Line(f"      {rank}  {remedy_words(remedy)}", hang=9)
 
 
 def _asked(found: model.Overcommitted) -> str:
@@ -218,8 +331,8 @@ def remarks(report: model.SurvivalReport) -> Iterator[TextBlock]:
     )
     if left := [counted(count, one, many) for count, one, many in counts if count]:
         yield f"  not judged: {', '.join(left)}"
-    for remedy in words.fleet_remedies(report):
-        yield f"  to evict by itself: {words.remedy_words(remedy)}"
+    for remedy in fleet_remedies(report):
+        yield f"  to evict by itself: {remedy_words(remedy)}"
     if drifting := sum(binding.drift for binding in report.bindings):
         change = counted(drifting, "binding changes", "bindings change")
         yield f"  drift: {change} without any loss; judged after that"

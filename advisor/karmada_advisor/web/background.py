@@ -22,7 +22,7 @@ from karmada_advisor.explain.unclaimed import without_binding
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.model import BindingState, StateName
-from karmada_advisor.views.survive_words import by_domain
+from karmada_advisor.views.survive_text import by_domain
 from karmada_advisor.web.answer_worker import AnswerWorker, BusyError, TooLongError
 from karmada_advisor.web.indexed_binding import IndexedBinding
 from karmada_advisor.web.state import PageState

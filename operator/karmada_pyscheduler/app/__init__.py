@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from karmada_pyscheduler.app.application import Application
-from karmada_pyscheduler.app.environment import REAL, Environment
-from karmada_pyscheduler.app.host import Host
+from karmada_pyscheduler.app.host import REAL, Environment, Host
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.profile.factory import Registration
 

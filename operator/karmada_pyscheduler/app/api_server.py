@@ -10,11 +10,11 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from karmada_pyscheduler.app.environment import Environment
-from karmada_pyscheduler.client import permissions
+from karmada_pyscheduler.app.host import Environment
 from karmada_pyscheduler.client.bindings_schema import FIELDS, UNKNOWN, BindingsSchema, is_older
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import KarmadaClient
+from karmada_pyscheduler.client.reviews import missing_permissions, needed_permissions
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics, Metrics
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES, FeatureGates
@@ -73,10 +73,9 @@ class ApiServer:
         """Log all missing permissions at once; requests that need them are repeated until they are granted."""
         assert self._connection is not None  # open before anything is listed
         elections = self._options.leader_election
-        wanted = permissions.needed(
-            lease=elections.name if elections.enabled else "", services=self._options.estimators.enabled
-        )
-        missing = await permissions.missing(self._connection, wanted, namespace=elections.namespace)
+        lease = elections.name if elections.enabled else ""
+        wanted = needed_permissions(lease=lease, services=self._options.estimators.enabled)
+        missing = await missing_permissions(self._connection, wanted, namespace=elections.namespace)
         if missing:
             log.error(
                 "The user of the kubeconfig may not: %s; the chart's side=karmada has the roles",

@@ -1,4 +1,8 @@
-"""Wires the scheduler of one process: caches, plugins, watches, and the loop while it leads."""
+"""Wires the scheduler of one process: caches, plugins, watches, and the loop while it leads.
+
+This is done in three phases. At first there is no connection, and ``SchedulerState`` has caches, queue and plugins. Then the
+process watches: ``new_event_handlers``. When it leads, it writes: ``leader.new_scheduler``. Tests without a process do the same.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +15,79 @@ from typing import Any
 from karmada_pyscheduler.app.api_server import ApiServer, ControlPlaneSchema
 from karmada_pyscheduler.app.host import FILLING, Host
 from karmada_pyscheduler.app.leader import Leader, Leadership, WorkloadSource
-from karmada_pyscheduler.app.recorded_configuration import default_profiles
-from karmada_pyscheduler.app.records import DecisionRecords
-from karmada_pyscheduler.app.wiring import new_event_handlers
+from karmada_pyscheduler.app.records import DecisionRecords, default_profiles
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.cache.clusters import ClusterCache
+from karmada_pyscheduler.cache.manifests import ManifestCache
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import WATCHED, KarmadaClient
 from karmada_pyscheduler.client.leader import Elector
 from karmada_pyscheduler.client.watch_requests import WatchRequests
 from karmada_pyscheduler.estimator.accurate import Estimation
+from karmada_pyscheduler.informer.event_handlers import EventHandlers
+from karmada_pyscheduler.informer.object_kinds import CLUSTER
 from karmada_pyscheduler.informer.relist import Relister
+from karmada_pyscheduler.informer.requeue import (
+    BindingListener,
+    ClusterListener,
+    Listeners,
+    PermitListener,
+    on_failure_of_another,
+    only_assigned,
+)
 from karmada_pyscheduler.plugin_loader.handle import HandleBackend
 from karmada_pyscheduler.plugin_loader.manager import PluginManager
 from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_pyscheduler.scheduler.unplaced import GuardedBindings, UnplacedBindings
 from karmada_pyscheduler.scheduling_queue.queue_sort import make_queue
 from karmada_scheduler import __version__
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.runtime.waiting_bindings import WaitingBindings
 
 log = logging.getLogger(__name__)
+
+
+def new_event_handlers(
+    state: SchedulerState,
+    *,
+    manifests: ManifestCache | None = None,
+    on_cluster: Sequence[ClusterListener] = (),
+    on_enqueued: Sequence[Callable[[BindingKey, str], None]] = (),
+) -> EventHandlers:
+    """Return the handlers of watched objects.
+
+    Args:
+        state: The caches, the queue and the plugins.
+        manifests: Stores objects as they were sent, for extenders; None without extenders.
+        on_cluster: Called with a cluster before and after a change.
+        on_enqueued: Called with the key of a binding and the event by which it is added to the queue.
+    """
+    names = state.profiles.names
+    permit = PermitListener(state.waiting, names)
+    on_failure = on_failure_of_another(state.queue.add, state.own_writes.has_conditions_of)
+    on_binding: list[BindingListener] = [permit.binding_changed, only_assigned(on_failure, names)]
+    if state.assumed is not None:
+        on_binding.append(only_assigned(state.assumed.on_binding_change, names))
+    return EventHandlers(
+        bindings=state.bindings,
+        clusters=state.clusters,
+        queue=state.queue,
+        scheduler_names=names,
+        metrics=state.metrics,
+        clock=state.clock,
+        refused=state.refused,
+        manifests=manifests,
+        listeners=Listeners(
+            bindings=on_binding,
+            clusters=[permit.cluster_changed, state.reconsiderations.on_cluster, *on_cluster],
+            versions=[state.own_writes.observe],
+            enqueued=on_enqueued,
+        ),
+        on_empty_list=lambda seconds: state.list_requests.after(seconds, [CLUSTER]),
+    )
 
 
 class Application:

@@ -7,23 +7,99 @@ not asked. Source: sigs.k8s.io/controller-runtime v0.23.1 pkg/metrics/filters/fi
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import socket
+import time
+import uuid
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from datetime import UTC, datetime
 from pathlib import Path
+from random import Random
 from typing import Final
 
-from karmada_pyscheduler.app.environment import Environment
-from karmada_pyscheduler.client.connection import Connection
+from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.leader import Elector
-from karmada_pyscheduler.client.reader_access import ReaderAccess
-from karmada_pyscheduler.client.reviews import HOST
+from karmada_pyscheduler.client.reviews import HOST, ReaderAccess
+from karmada_pyscheduler.estimator.grpc_channel import GrpcChannel
+from karmada_pyscheduler.estimator.transport import DialEstimator
+from karmada_pyscheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport
 from karmada_pyscheduler.http_server.listener import CertificateError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer, Server, scrape
-from karmada_pyscheduler.informer.kopf_watch import EventSource
+from karmada_pyscheduler.informer.kopf_watch import EventSource, KopfWatch
 from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics
+from karmada_pyscheduler.process.supervisor import Supervisor
+from karmada_pyscheduler.scheduler.decision_runner import new_budget
 from karmada_scheduler.config.options import Options
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
-from karmada_scheduler.process import process_exit
+from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.framework.runtime.timeouts import CallTimeout, SigalrmTimeout
+from karmada_scheduler.process import memory, process_exit
+from karmada_scheduler.process.daemon_thread import InThread, in_daemon_thread
+from karmada_scheduler.process.memory import release_free
+from karmada_scheduler.process.process_exit import TerminationSignals
+from karmada_scheduler.structs import Struct, field
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def _boot_time() -> float:
+    """Return seconds that include the time of suspension, where the system counts it."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+def _identity() -> str:
+    return f"{socket.gethostname()}_{uuid.uuid4()}"
+
+
+class Environment(Struct, frozen=True, kw_only=True):
+    """The environment of one process.
+
+    Attributes:
+        clock: In seconds, never running backwards.
+        boot_clock: As ``clock``, and also running while the machine is suspended.
+        now: The time of day.
+        random: Jitter of retries.
+        identity: Returns the name of this process in the Lease; unique among all candidates.
+        connect: Opens a connection to the Karmada API server.
+        watch: Makes the event source.
+        supervisor: Makes the thread that renews the Lease.
+        server: Makes the server of probes and metrics.
+        signals: The termination signals of the process.
+        end: Ends the process at once; see ``process_exit.end``.
+        in_thread: Runs a blocking function apart from the event loop.
+        call_timeout: Makes the limit for each call of a plugin, in seconds.
+        decision_budget: Makes the budget of one decision.
+        extender_transport: Makes the connections to an extender.
+        dial_estimator: Opens a channel to the estimator of a member cluster.
+        initial_list: Entered while the caches are filled.
+        after_list: Called after each complete list.
+    """
+
+    clock: Callable[[], float] = time.monotonic
+    boot_clock: Callable[[], float] = _boot_time
+    now: Callable[[], datetime] = _now
+    random: Random = field(default_factory=Random)
+    identity: Callable[[], str] = _identity
+    connect: Callable[..., Awaitable[Connection]] = connect
+    watch: Callable[..., EventSource] = KopfWatch
+    supervisor: Callable[..., Supervisor] = Supervisor
+    server: Callable[..., Server] = Server
+    signals: TerminationSignals = process_exit.TERMINATION
+    end: Callable[..., None] = process_exit.end
+    in_thread: InThread = in_daemon_thread
+    call_timeout: Callable[[float], CallTimeout] = SigalrmTimeout
+    decision_budget: Callable[[], Budget] = new_budget
+    extender_transport: NewExtenderTransport = HttpExtenderTransport
+    dial_estimator: DialEstimator = GrpcChannel.dial
+    initial_list: Callable[[], AbstractContextManager[None]] = memory.paused_collection
+    after_list: Callable[[], None] = release_free
+
+
+REAL: Final = Environment()
+"""The environment of a process that is not simulated."""
 
 
 def load_certificate(flag: str, certificate: Path, key: Path) -> ServerCertificate:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import datetime
 from functools import partial
 from typing import Final
 
 from karmada_pyscheduler.app.host import Host
-from karmada_pyscheduler.app.wiring import new_scheduler
+from karmada_pyscheduler.binding_cycle.cycle import BindingCycle
+from karmada_pyscheduler.binding_cycle.write_limiter import WriteLimiter
+from karmada_pyscheduler.binding_cycle.writer import BindingWriter
 from karmada_pyscheduler.cache.bindings import BindingCache
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import KarmadaClient
@@ -19,16 +22,25 @@ from karmada_pyscheduler.client.metadata import MetadataClient
 from karmada_pyscheduler.client.recorder import NORMAL, WARNING, EventRecorder
 from karmada_pyscheduler.estimator.accurate import AccurateEstimator
 from karmada_pyscheduler.informer.event_handlers import EventHandlers
-from karmada_pyscheduler.informer.requeue import Requeuer
+from karmada_pyscheduler.informer.requeue import (
+    Requeuer,
+)
 from karmada_pyscheduler.informer.workloads import NotSynced, WorkloadInformer
 from karmada_pyscheduler.metrics.metrics import Metrics
 from karmada_pyscheduler.process.supervisor import Supervisor
 from karmada_pyscheduler.records.recorder import Recorder
+from karmada_pyscheduler.scheduler.decision_runner import new_budget
+from karmada_pyscheduler.scheduler.scheduler import Scheduler
 from karmada_pyscheduler.scheduler.state import SchedulerState
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
 from karmada_scheduler.config.options import Options
+from karmada_scheduler.core.available_replicas import LocalEstimator
+from karmada_scheduler.core.budget import Budget
+from karmada_scheduler.core.classify import needs_none
+from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.estimator.general import GeneralEstimator
+from karmada_scheduler.framework.cycle import no_workload
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.framework.workload import UndeclaredWorkloadError
 from karmada_scheduler.structs import IdentityStruct
@@ -107,6 +119,82 @@ _EVENT_WAIT_SECONDS: Final = 5.0
 
 _FLUSH_SECONDS: Final = 5.0
 """How long a stop then waits for Events. The Lease is kept meanwhile, so the next leader waits as well."""
+
+
+def new_scheduler(
+    options: Options,
+    state: SchedulerState,
+    client: KarmadaClient,
+    events: EventRecorder,
+    handlers: EventHandlers,
+    *,
+    is_leading: Callable[[], bool],
+    now: Callable[[], datetime],
+    find_workload: Callable[[Binding], WorkloadAnswer | NotSynced],
+    stored_workload: Callable[[BindingKey], Workload | None] = no_workload,
+    on_rollback: Callable[[], None] = lambda: None,
+    estimators: Sequence[LocalEstimator] = (),
+    accurate: AccurateEstimator | None = None,
+    new_budget: Callable[[], Budget] = new_budget,
+    recorder: Recorder | None = None,
+) -> Scheduler:
+    """Return the scheduling loop.
+
+    Args:
+        options: The validated command line.
+        state: The caches, the queue and the plugins.
+        client: Sends the writes.
+        events: Posts Events.
+        handlers: Get the objects that are read after conflicts.
+        is_leading: Returns whether a write may be sent now.
+        now: Returns the time of day.
+        find_workload: Returns the metadata of a binding's workload; called if a plugin of its profile needs it.
+        stored_workload: Returns the workload of another binding for plugins, None without one.
+        on_rollback: Called when an object is older than in the cache.
+        estimators: The estimators in this process.
+        accurate: Requests available replicas from the member clusters; None if that is off.
+        new_budget: Returns the budget of one decision.
+        recorder: Records decisions; None without records.
+    """
+    writer = BindingWriter(
+        client,
+        state.bindings,
+        limiter=WriteLimiter.from_options(
+            options, clock=state.clock, on_window=state.metrics.api_server.write_window.set
+        ),
+        is_leading=is_leading,
+        is_gone=state.clusters.is_gone,
+        on_read=handlers.on_event,
+        on_rollback=on_rollback,
+        metrics=state.metrics,
+    )
+    algorithm = SchedulingAlgorithm(
+        options.feature_gates,
+        estimators,
+        empty_workload_propagation=options.enable_empty_workload_propagation,
+        peers=state.bindings if options.feature_gates.enabled("WorkloadAffinity") else None,
+        stored=state.bindings.get,
+        stored_workload=stored_workload,
+    )
+    return Scheduler(
+        options,
+        state,
+        algorithm=algorithm,
+        cycle=BindingCycle(
+            writer,
+            events,
+            own_writes=state.own_writes,
+            components=state.components,
+            now=now,
+            needs_none=lambda binding: needs_none(
+                binding, state.profiles.names, is_gone=state.clusters.is_gone, gates=options.feature_gates
+            ),
+        ),
+        find_workload=find_workload,
+        new_budget=new_budget,
+        accurate=accurate,
+        recorder=recorder,
+    )
 
 
 class Leader:

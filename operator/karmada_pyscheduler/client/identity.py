@@ -76,7 +76,7 @@ def _element(data: bytes) -> tuple[int, bytes, bytes]:
 def _time(tag: int, text: str) -> float:
     if tag == _UTC_TIME:
         text = ("20" if int(text[:2]) < 50 else "19") + text
-    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC).timestamp()
+    return datetime.fromisoformat(f"{text[:8]}T{text[8:14]}Z").timestamp()
 
 
 def claims_of_token(token: str) -> Mapping[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from karmada_pyscheduler.client.connection import JSON, MERGE_PATCH, Connection
-from karmada_pyscheduler.client.http_connection import list_page
+from karmada_pyscheduler.client.http import list_page
 from karmada_pyscheduler.client.paths import group_path, path_of
 from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
@@ -89,19 +90,13 @@ class Resource(Struct, frozen=True, order=True):
         return {**item, "apiVersion": self.api_version, "kind": self.kind}
 
 
-RESOURCE_BINDINGS: Final = Resource("work.karmada.io", "v1alpha2", "resourcebindings", RESOURCE_BINDING)
-CLUSTER_RESOURCE_BINDINGS: Final = Resource(
-    "work.karmada.io", "v1alpha2", "clusterresourcebindings", CLUSTER_RESOURCE_BINDING
-)
-PROPAGATION_POLICIES: Final = Resource(
-    "policy.karmada.io", "v1alpha1", "propagationpolicies", "PropagationPolicy"
-)
-CLUSTER_PROPAGATION_POLICIES: Final = Resource(
-    "policy.karmada.io", "v1alpha1", "clusterpropagationpolicies", "ClusterPropagationPolicy"
-)
-FEDERATED_RESOURCE_QUOTAS: Final = Resource(
-    "policy.karmada.io", "v1alpha1", "federatedresourcequotas", "FederatedResourceQuota"
-)
+_of_work: Final = partial(Resource, "work.karmada.io", "v1alpha2")
+_of_policies: Final = partial(Resource, "policy.karmada.io", "v1alpha1")
+RESOURCE_BINDINGS: Final = _of_work("resourcebindings", RESOURCE_BINDING)
+CLUSTER_RESOURCE_BINDINGS: Final = _of_work("clusterresourcebindings", CLUSTER_RESOURCE_BINDING)
+PROPAGATION_POLICIES: Final = _of_policies("propagationpolicies", "PropagationPolicy")
+CLUSTER_PROPAGATION_POLICIES: Final = _of_policies("clusterpropagationpolicies", "ClusterPropagationPolicy")
+FEDERATED_RESOURCE_QUOTAS: Final = _of_policies("federatedresourcequotas", "FederatedResourceQuota")
 CLUSTERS: Final = Resource("cluster.karmada.io", "v1alpha1", "clusters", "Cluster")
 
 WATCHED: Final = (
@@ -223,17 +218,12 @@ class KarmadaClient:
         Returns:
             The binding as stored.
         """
-        body: dict[str, Any] = {"metadata": {"resourceVersion": resource_version}}
+        metadata: dict[str, Any] = {"resourceVersion": resource_version}
         if annotations:
-            body["metadata"]["annotations"] = dict(annotations)
-        if clusters is not None:
-            body["spec"] = {"clusters": list(clusters) or None}
-        if tasks is not None:
-            body.setdefault("spec", {})["gracefulEvictionTasks"] = list(tasks) or None
-        response = await self._connection.request(
-            "PATCH", _path(key), body=body, content_type=MERGE_PATCH, before_send=before_send
-        )
-        return _checked(key, response)
+            metadata["annotations"] = dict(annotations)
+        lists = {"clusters": clusters, "gracefulEvictionTasks": tasks}
+        spec = {name: list(items) or None for name, items in lists.items() if items is not None}
+        return await self._patch(key, {"metadata": metadata} | ({"spec": spec} if spec else {}), before_send)
 
     async def patch_spec(
         self,
@@ -245,10 +235,7 @@ class KarmadaClient:
     ) -> dict[str, Any]:
         """Merge fields into a binding's spec, as ``patch_result``; None removes one. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "spec": dict(spec)}
-        response = await self._connection.request(
-            "PATCH", _path(key), body=body, content_type=MERGE_PATCH, before_send=before_send
-        )
-        return _checked(key, response)
+        return await self._patch(key, body, before_send)
 
     async def patch_status(
         self,
@@ -260,7 +247,12 @@ class KarmadaClient:
     ) -> dict[str, Any]:
         """Merge fields into a binding's status, as ``patch_result``; lists are replaced. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "status": dict(status)}
-        path = _path(key, "status")
+        return await self._patch(key, body, before_send, "status")
+
+    async def _patch(
+        self, key: BindingKey, body: Any, before_send: Callable[[], None], subresource: str = ""
+    ) -> dict[str, Any]:
+        path = _path(key, subresource)
         response = await self._connection.request(
             "PATCH", path, body=body, content_type=MERGE_PATCH, before_send=before_send
         )

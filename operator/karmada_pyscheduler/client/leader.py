@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from random import Random
 from typing import Any, Final
 
 from karmada_pyscheduler.client.connection import Connection
-from karmada_pyscheduler.client.lease_lock import LeaseLock, count_of, micro_time, seconds_of, spec_of
+from karmada_pyscheduler.client.paths import path_of
 from karmada_scheduler import __version__
 from karmada_scheduler.api.manifest import format_time, parse_time
 from karmada_scheduler.api.well_known import (
@@ -35,6 +35,76 @@ from karmada_scheduler.api.well_known import (
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.options import LeaderElection
 from karmada_scheduler.structs import IdentityStruct
+
+
+def micro_time(moment: datetime) -> str:
+    """Return a time as Kubernetes writes a MicroTime."""
+    return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def spec_of(lease: Any) -> dict[str, Any]:
+    """Return the spec of a Lease; ApiError if the object is not a Lease."""
+    spec = lease.get("spec") if isinstance(lease, dict) and isinstance(lease.get("metadata"), dict) else None
+    if not isinstance(spec, dict):
+        raise ApiError(f"the response is not a Lease: {str(lease)[:100]}")
+    return spec
+
+
+def seconds_of(value: Any, otherwise: float) -> float:
+    """Return a duration of a Lease in seconds, or ``otherwise`` if it is missing or not positive."""
+    return float(value) if isinstance(value, int | float) and value > 0 else otherwise
+
+
+def count_of(value: Any) -> int:
+    """Return a number of a Lease, 0 if it is missing."""
+    return value if isinstance(value, int) else 0
+
+
+class LeaseLock(IdentityStruct):
+    """One Lease. Each method raises ApiError without a response that is a Lease.
+
+    Attributes:
+        connection: To the API server.
+        namespace: Of the Lease.
+        name: Of the Lease.
+        annotations: What a holder writes onto the Lease; others stay.
+    """
+
+    connection: Connection
+    namespace: str
+    name: str
+    annotations: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self._collection = path_of("coordination.k8s.io/v1", "leases", namespace=self.namespace)
+        self._path = path_of("coordination.k8s.io/v1", "leases", self.name, namespace=self.namespace)
+
+    async def get(self, *, timeout: float) -> dict[str, Any]:
+        """Read the Lease."""
+        return await self.connection.request("GET", self._path, timeout=timeout)
+
+    async def create(self, spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """Create the Lease with a spec, and return it as stored."""
+        metadata = {"name": self.name, "namespace": self.namespace, "annotations": self.annotations}
+        body = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": metadata, "spec": spec}
+        stored = await self.connection.request("POST", self._collection, body=body, timeout=timeout)
+        return _stored(stored, spec)
+
+    async def update(self, lease: dict[str, Any], spec: dict[str, Any], *, timeout: float) -> dict[str, Any]:
+        """Replace fields of the spec of the Lease, if it is still ``lease``, and return it as stored."""
+        metadata = lease["metadata"]
+        annotations = {**(metadata.get("annotations") or {}), **self.annotations}
+        metadata = {**metadata, "annotations": annotations}
+        body = {**lease, "metadata": metadata, "spec": {**spec_of(lease), **spec}}
+        return _stored(await self.connection.request("PUT", self._path, body=body, timeout=timeout), spec)
+
+
+def _stored(lease: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+    """Return the response to a write; ApiError if it is not the Lease that was written."""
+    if spec_of(lease).get("holderIdentity") != spec["holderIdentity"]:
+        raise ApiError(f"the response is another Lease than the one that was written: {str(lease)[:100]}")
+    return lease
+
 
 log = logging.getLogger(__name__)
 
@@ -237,9 +307,7 @@ class Elector(IdentityStruct):
         except ApiError as error:
             if not error.is_not_found:
                 raise
-            self._observe(await self._lock.create(spec, timeout=timeout))
-            self._renewed_at = started
-            return True
+            return self._held(await self._lock.create(spec, timeout=timeout), started)
         self._observe(lease)
         held = spec_of(lease)
         holder = held.get("holderIdentity") or ""
@@ -254,13 +322,11 @@ class Elector(IdentityStruct):
                 return False
             spec["leaseTransitions"] = transitions + 1
         try:
-            self._observe(await self._lock.update(lease, spec, timeout=timeout))
+            return self._held(await self._lock.update(lease, spec, timeout=timeout), started)
         except ApiError as error:
             if error.is_conflict and holder != self.identity:
                 return False
             raise
-        self._renewed_at = started
-        return True
 
     async def _renew_without_read(self, spec: dict[str, Any], started: float, *, timeout: float) -> bool:
         """Renew without a read, client-go's fast path; a write by another client in between causes a conflict.
@@ -270,16 +336,19 @@ class Elector(IdentityStruct):
         if self._observed is None or self.holder != self.identity or not self.is_leader():
             return False
         held = spec_of(self._observed)
-        kept = {
-            "acquireTime": held.get("acquireTime"),
-            "leaseTransitions": count_of(held.get("leaseTransitions")),
-        }
+        transitions = count_of(held.get("leaseTransitions"))
+        kept = {"acquireTime": held.get("acquireTime"), "leaseTransitions": transitions}
         try:
-            self._observe(await self._lock.update(self._observed, {**spec, **kept}, timeout=timeout))
+            lease = await self._lock.update(self._observed, {**spec, **kept}, timeout=timeout)
+            return self._held(lease, started)
         except ApiError as error:
             if error.is_conflict or error.is_not_found:
                 return False
             raise
+
+    def _held(self, lease: dict[str, Any], started: float) -> bool:
+        """Note that this candidate holds a Lease by a request that began at ``started``; return True."""
+        self._observe(lease)
         self._renewed_at = started
         return True
 

@@ -23,6 +23,7 @@ from karmada_scheduler.api import binding as binding_api
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api.matching import is_subdomain
+from karmada_scheduler.api.object_fields import object_fields
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import IdentityStruct, field
 
@@ -179,19 +180,11 @@ class EventRecorder(IdentityStruct):
         name = f"{about.name}.{int(event.at.timestamp() * 1e9):x}"
         if not is_subdomain(name):
             name = str(uuid.uuid4())
-        reference = {
-            "kind": about.kind,
-            "apiVersion": about.api_version,
-            "namespace": about.namespace,
-            "name": about.name,
-            "uid": about.uid,
-            "resourceVersion": about.resource_version,
-        }
         return {
             "apiVersion": "v1",
             "kind": "Event",
             "metadata": {"name": name, "namespace": about.namespace or "default"},
-            "involvedObject": {key: value for key, value in reference.items() if value},
+            "involvedObject": object_fields(about),
             "reason": event.reason,
             "message": message,
             "type": event.type,

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Final
 
+from karmada_scheduler.structs import Struct
+
 Network = IPv4Network | IPv6Network
 
 SHARE: Final = 0.5
@@ -21,7 +23,7 @@ _PREFIX: Final = 64
 
 def is_of(networks: Sequence[Network], address: str) -> bool:
     """Return whether an address is in one of some networks."""
-    found = _parsed(address)
+    found = address_of(address)
     return found is not None and any(found in network for network in networks)
 
 
@@ -41,25 +43,25 @@ def sender_of(peer: str, forwarded: str, proxies: Sequence[Network]) -> str:
 
 def counted_as(address: str) -> str:
     """Return what is counted as one address: of an IPv6 address the network of 64 bits."""
-    found = _parsed(address)
-    return (
-        str(ip_network((found, _PREFIX), strict=False)) if isinstance(found, IPv6Address) else _text(address)
-    )
+    found = address_of(address)
+    if isinstance(found, IPv6Address):
+        return str(ip_network((found, _PREFIX), strict=False))
+    return _text(address)
 
 
 def _text(address: str, otherwise: str = "") -> str:
     """Return an address as it is usually written."""
-    found = _parsed(address)
+    found = address_of(address)
     return otherwise if found is None else str(found)
 
 
-def _parsed(text: str) -> IPv4Address | IPv6Address | None:
+def address_of(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, also where IPv6 writes one of IPv4; None for other texts."""
     try:
         found = ip_address(text)
     except ValueError:
         return None
-    mapped = found.ipv4_mapped if isinstance(found, IPv6Address) else None
-    return mapped or found
+    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
 
 
 def _without_port(entry: str) -> str:
@@ -69,26 +71,22 @@ def _without_port(entry: str) -> str:
     return entry.partition(":")[0] if entry.count(":") == 1 else entry
 
 
-class OpenConnection:
+class OpenConnection(Struct, eq=False):
     """A connection.
 
     Attributes:
         address: Of the other side, as it is counted.
         close: Closes it at once.
-        unsent: Returns the bytes that the other side has not taken.
         since: When it was opened, or its last request was answered.
+        unsent: Returns the bytes that the other side has not taken.
         is_busy: Whether a request is answered.
     """
 
-    __slots__ = ("address", "close", "is_busy", "since", "unsent")
-
-    def __init__(self, address: str, close: Callable[[], object], since: float) -> None:
-        """Start idle."""
-        self.address = address
-        self.close = close
-        self.unsent: Callable[[], int] = lambda: 0
-        self.since = since
-        self.is_busy = False
+    address: str
+    close: Callable[[], object]
+    since: float
+    unsent: Callable[[], int] = lambda: 0
+    is_busy: bool = False
 
 
 class OpenConnections:
@@ -111,9 +109,7 @@ class OpenConnections:
         counted = counted_as(address)
         is_one = not is_of(self._proxies, address)
         if is_one and self._of_address[counted] >= self._most * SHARE:
-            has_place = self.give_way(
-                connection for connection in self._open if connection.address == counted
-            )
+            has_place = self.give_way(each for each in self._open if each.address == counted)
         else:
             has_place = len(self._open) < self._most or self.give_way()
         if not has_place:
@@ -125,9 +121,8 @@ class OpenConnections:
 
     def give_way(self, among: Iterable[OpenConnection] | None = None) -> bool:
         """Close the longest idle connection of the address that has the most; return whether there was one."""
-        idle = [
-            connection for connection in (self._open if among is None else among) if not connection.is_busy
-        ]
+        listed = self._open if among is None else among
+        idle = [connection for connection in listed if not connection.is_busy]
         if not idle:
             return False
         found = min(idle, key=lambda connection: (-self._of_address[connection.address], connection.since))
@@ -151,6 +146,4 @@ class OpenConnections:
     def idle_for(self, seconds: float) -> list[OpenConnection]:
         """Return those that have been idle for a time."""
         before = self._clock() - seconds
-        return [
-            connection for connection in self._open if not connection.is_busy and connection.since <= before
-        ]
+        return [each for each in self._open if not each.is_busy and each.since <= before]

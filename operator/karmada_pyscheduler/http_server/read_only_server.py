@@ -21,6 +21,7 @@ import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
+from urllib.parse import parse_qsl
 
 from aiohttp import web
 
@@ -33,23 +34,133 @@ from karmada_pyscheduler.http_server.request_guard import (
     AsyncHandler,
     Document,
     HttpRequest,
+    HttpResponse,
     ProblemPage,
+    Requester,
     RequestGuard,
     RequestLimits,
     RequestRefusal,
 )
-from karmada_pyscheduler.http_server.responses import (
-    ADDRESS,
-    VIEWER,
-    add_headers,
-    answered,
-    form_of,
-    problem,
-    send,
-    user_of,
-    whole,
-)
 from karmada_scheduler.structs import IdentityStruct, field
+
+_WRITE_SECONDS: Final = 10.0
+"""How long a reader may take for a part of a response."""
+_BODY_SECONDS: Final = 10.0
+"""How long a reader may take for the body of a POST."""
+_MAX_FIELDS: Final = 100
+_FORM: Final = "application/x-www-form-urlencoded"
+
+_HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "same-origin",
+    "Vary": "Authorization, Cookie",
+    "X-Content-Type-Options": "nosniff",
+    "Server": "karmada-pyscheduler",
+}
+_COMPRESSED_BYTES: Final = 1024
+"""Bodies of at least this size are compressed if the reader accepts it."""
+
+_VIEWER: Final = web.RequestKey("viewer", Requester)
+"""The key of a request under which its ``Requester`` is."""
+_ADDRESS: Final = web.RequestKey("address", str)
+"""The key of a request under which the address is that it comes from."""
+
+
+async def _read_form(request: web.Request) -> Mapping[str, str]:
+    """Return the fields of a form; of one that is repeated, the last.
+
+    Raises:
+        HTTPException: The body is no form, it is too large, or it does not arrive.
+    """
+    if request.content_type != _FORM:
+        raise web.HTTPUnsupportedMediaType(reason=f"expected a form ({_FORM})")
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            body = await request.read()
+        return dict(parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+    except TimeoutError:
+        raise web.HTTPRequestTimeout(reason="the body has not arrived") from None
+    except ValueError as error:  # no UTF-8, or too many fields
+        raise web.HTTPBadRequest(reason="the body is no form") from error
+
+
+def _answered(request: web.Request, status: int, seconds: float) -> AnsweredRequest:
+    """Return what is known of a request once it is answered."""
+    found = request.match_info
+    resource = found.route.resource
+    return AnsweredRequest(
+        request.method,
+        "" if resource is None else resource.canonical,
+        found,
+        _user_of(request),
+        request[_ADDRESS],
+        status,
+        seconds,
+    )
+
+
+def _user_of(request: web.Request) -> str:
+    """Return the name of the user who was let in; "" without one."""
+    viewer = request.get(_VIEWER)
+    return "" if viewer is None else viewer.name
+
+
+async def _send(request: web.Request, answer: HttpResponse) -> web.StreamResponse:
+    """Send a response in parts; a reader that takes nothing of one for ``_WRITE_SECONDS`` is dropped."""
+    response = web.StreamResponse(status=answer.status)
+    response.content_type = answer.content_type
+    response.charset = "utf-8"
+    await response.prepare(request)
+    try:
+        async for part in answer.body:
+            async with asyncio.timeout(_WRITE_SECONDS):
+                await response.write(part)
+        async with asyncio.timeout(_WRITE_SECONDS):
+            await response.write_eof()
+    except (TimeoutError, ConnectionError):
+        # The reader has gone, or takes nothing: drop the connection with the data that it has not taken.
+        if request.transport is not None:
+            request.transport.abort()
+    return response
+
+
+def _whole(answer: Document) -> web.Response:
+    """Return a response that is complete, compressed where it pays."""
+    response = web.Response(
+        body=answer.body,
+        status=answer.status,
+        content_type=answer.content_type,
+        charset="utf-8",
+        headers=answer.headers,
+    )
+    for cookie in answer.cookies:
+        response.headers.add("Set-Cookie", cookie)
+    if len(answer.body) >= _COMPRESSED_BYTES:
+        response.enable_compression()
+    return response
+
+
+async def _add_headers(_: web.BaseRequest, response: web.StreamResponse) -> None:
+    """Add the headers of every response."""
+    for name, value in _HEADERS.items():
+        response.headers.setdefault(name, value)
+    response.headers["Server"] = _HEADERS["Server"]
+
+
+def _json_problem(refused: RequestRefusal) -> web.Response:
+    """Return a refusal as JSON."""
+    response = web.json_response({"error": {"message": refused.whole_text}}, status=refused.status)
+    response.headers.update(refused.headers)
+    if refused.close:
+        response.force_close()
+    return response
+
 
 log = logging.getLogger(__name__)
 
@@ -106,7 +217,7 @@ class ReadOnlyServer(IdentityStruct):
             app.router.add_get(path, self._handle(handler), allow_head=path in self.always)
         for path, handler in self.posts.items():
             app.router.add_post(path, self._handle(handler))
-        app.on_response_prepare.append(add_headers)
+        app.on_response_prepare.append(_add_headers)
         self._runner = web.AppRunner(
             app,
             access_log=None,
@@ -137,7 +248,7 @@ class ReadOnlyServer(IdentityStruct):
     ) -> web.StreamResponse:
         """Refuse requests that must not be answered, and count responses."""
         self._mark(request, busy=True)
-        request[ADDRESS] = sender_of(
+        request[_ADDRESS] = sender_of(
             request.remote or "", request.headers.getall("X-Forwarded-For", [""])[-1], self.access.proxies
         )
         began = asyncio.get_running_loop().time()
@@ -155,14 +266,14 @@ class ReadOnlyServer(IdentityStruct):
             response = self._problem(request, RequestRefusal(500, "internal error"))
         finally:
             self._mark(request, busy=False)
-        self.on_response(answered(request, response.status, asyncio.get_running_loop().time() - began))
+        self.on_response(_answered(request, response.status, asyncio.get_running_loop().time() - began))
         return response
 
     def _refusal(self, request: web.Request) -> web.Response | None:
         refused = self._guard.refusal(
             request.method,
             request.headers,
-            request[ADDRESS],
+            request[_ADDRESS],
             has_body=bool(
                 request.content_length
                 or "Transfer-Encoding" in request.headers
@@ -171,20 +282,20 @@ class ReadOnlyServer(IdentityStruct):
             content_length=request.content_length or 0,
             is_limited=request.path not in self.always,
         )
-        return None if refused is None else problem(refused)
+        return None if refused is None else _json_problem(refused)
 
     async def _unauthorized(self, request: web.Request) -> web.Response | None:
         if request.path in self.always:
             return None
         refused: RequestRefusal | None = None
         if self.access.authorize is not None and not self.access.is_open(request.path):
-            found = await self.access.authorize(request.headers, request[ADDRESS])
+            found = await self.access.authorize(request.headers, request[_ADDRESS])
             if isinstance(found, RequestRefusal):
                 refused = found
             else:
-                request[VIEWER] = found
+                request[_VIEWER] = found
         if refused is None:
-            refused = self._guard.refusal_of(user_of(request))
+            refused = self._guard.refusal_of(_user_of(request))
         if refused is None:
             return None
         response = self._problem(request, refused)
@@ -194,7 +305,7 @@ class ReadOnlyServer(IdentityStruct):
 
     def _problem(self, request: web.Request, refused: RequestRefusal) -> web.Response:
         if self.problem_page is None or "text/html" not in request.headers.get("Accept", ""):
-            return problem(refused)
+            return _json_problem(refused)
         body = self.problem_page(refused, request.path_qs)
         response = web.Response(body=body, status=refused.status, content_type="text/html", charset="utf-8")
         response.headers.update(refused.headers)
@@ -209,22 +320,22 @@ class ReadOnlyServer(IdentityStruct):
                     request.path_qs,
                     await self._form_of(request) if request.method == "POST" else {},
                     request.method,
-                    user_of(request) or request[ADDRESS],
-                    request.get(VIEWER),
+                    _user_of(request) or request[_ADDRESS],
+                    request.get(_VIEWER),
                 )
             )
             if isinstance(answer, Document):
-                return whole(answer)
+                return _whole(answer)
             if not answer.is_stream:
-                return await send(request, answer)
+                return await _send(request, answer)
             task = asyncio.current_task()
             assert task is not None  # a handler runs in a task
-            with self._guard.stream(user_of(request), request[ADDRESS]) as refused:
+            with self._guard.stream(_user_of(request), request[_ADDRESS]) as refused:
                 if refused is not None:
-                    return problem(refused)
+                    return _json_problem(refused)
                 self._streams.add(task)
                 try:
-                    return await send(request, answer)
+                    return await _send(request, answer)
                 finally:
                     self._streams.discard(task)
 
@@ -232,7 +343,7 @@ class ReadOnlyServer(IdentityStruct):
 
     async def _form_of(self, request: web.Request) -> Mapping[str, str]:
         self._mark(request, busy=False)  # it waits for the reader
-        found = await form_of(request)
+        found = await _read_form(request)
         self._mark(request, busy=True)
         return found
 

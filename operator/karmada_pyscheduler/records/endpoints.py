@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any, Final
 
 from karmada_pyscheduler.http_server.request_guard import AsyncHandler, Document, HttpRequest, HttpResponse
-from karmada_pyscheduler.records.record_store import RecordStore
+from karmada_pyscheduler.records.recorder import RecordStore
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey
 from karmada_scheduler.records.record import VERSION, encode, timestamp
 from karmada_scheduler.structs import Struct

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,6 +27,7 @@ from karmada_scheduler.config.profiles import (
     SchedulerConfiguration,
 )
 from karmada_scheduler.config.structure import shown, structure
+from karmada_scheduler.structs import replace
 
 KUBERNETES_KIND: Final = "KubeSchedulerConfiguration"
 KINDS: Final = {

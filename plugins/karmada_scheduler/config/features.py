@@ -10,9 +10,10 @@ pkg/scheduler/scheduler.go, pkg/scheduler/core/common.go, pkg/features/features.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple
+from typing import TYPE_CHECKING, Final, Literal
+
+from karmada_scheduler.structs import Struct, field
 
 if TYPE_CHECKING:
     from karmada_scheduler.api.placement import Placement
@@ -22,8 +23,7 @@ ModelEstimate = Literal["simulate", "by_grade"]
 Stage = Literal["ALPHA", "BETA"]
 
 
-@dataclass(frozen=True, slots=True)
-class DecisionRules:
+class DecisionRules(Struct, frozen=True):
     """The rules of one version of karmada-scheduler.
 
     Attributes:
@@ -72,7 +72,7 @@ RULES: Final[Mapping[str, DecisionRules]] = MappingProxyType(
 )
 
 
-class Gate(NamedTuple):
+class Gate(Struct, frozen=True):
     """One gate as upstream declares it."""
 
     stage: Stage
@@ -113,8 +113,7 @@ BOOLEANS: Final[Mapping[str, bool]] = MappingProxyType(
 """Truth values as Go's strconv reads them."""
 
 
-@dataclass(frozen=True, slots=True)
-class FeatureGates:
+class FeatureGates(Struct, frozen=True):
     """What decides besides plugins: which gates are on, and by which version's rules.
 
     Attributes:

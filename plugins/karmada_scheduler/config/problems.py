@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+
+from karmada_scheduler.structs import Struct, equal_without
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigProblem:
+class ConfigProblem(Struct, frozen=True):
     """One invalid value.
 
     Attributes:
@@ -19,7 +19,13 @@ class ConfigProblem:
 
     path: str
     text: str
-    cause: BaseException | None = field(default=None, compare=False)
+    cause: BaseException | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return equal_without("cause", self, other)
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.text))
 
     def below(self, path: str) -> ConfigProblem:
         """Return the same problem with a path from a parent."""

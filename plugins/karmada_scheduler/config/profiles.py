@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem
+from karmada_scheduler.structs import Struct, field
 
 if TYPE_CHECKING:
     from karmada_scheduler.config.extenders import ExtenderConfig
@@ -24,8 +24,7 @@ ALL: Final = "*"
 """In a list of disabled plugins: all that were not named as enabled."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginEntry:
+class PluginEntry(Struct, frozen=True, kw_only=True):
     """A plugin in a list.
 
     Attributes:
@@ -36,16 +35,14 @@ class PluginEntry:
     weight: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginSet:
+class PluginSet(Struct, frozen=True, kw_only=True):
     """The changes of a profile at one extension point."""
 
     enabled: tuple[PluginEntry, ...] = ()
     disabled: tuple[PluginEntry, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plugins:
+class Plugins(Struct, frozen=True, kw_only=True):
     """The changes of a profile, by extension point."""
 
     pre_enqueue: PluginSet = field(default_factory=PluginSet)
@@ -70,19 +67,17 @@ class Plugins:
     @property
     def by_point(self) -> Mapping[str, PluginSet]:
         """The sets by the name of the point in the file, ``multiPoint`` last."""
-        return {camel(name): getattr(self, name) for name in self.__dataclass_fields__}
+        return {camel(name): getattr(self, name) for name in self.__struct_fields__}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PluginArgs:
+class PluginArgs(Struct, frozen=True, kw_only=True):
     """The args of a plugin; the plugin declares their type."""
 
     name: str
     args: Mapping[str, Any] | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProfileConfig:
+class ProfileConfig(Struct, frozen=True, kw_only=True):
     """One entry of ``profiles``: a scheduler name and the plugins that decide for its bindings."""
 
     scheduler_name: str = ""
@@ -90,8 +85,7 @@ class ProfileConfig:
     plugin_config: tuple[PluginArgs, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SchedulerConfiguration:
+class SchedulerConfiguration(Struct, frozen=True, kw_only=True):
     """The content of a configuration file.
 
     Attributes:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 from karmada_scheduler.api.manifest import duration_seconds
 from karmada_scheduler.api.object_fields import camel
 from karmada_scheduler.config.problems import ConfigError, ConfigProblem, known
+from karmada_scheduler.structs import is_struct, struct_fields
 
 if TYPE_CHECKING:
     import cattrs
@@ -45,7 +46,7 @@ def structure(data: object, type_: type[T], *, python_names: bool = False) -> T:
 
     Args:
         data: The parsed YAML or JSON.
-        type_: Usually a dataclass; its ``__post_init__`` may raise for invalid values.
+        type_: Usually a dataclass or struct; its ``__post_init__`` may raise for invalid values.
         python_names: Accept the fields' Python names as keys, too.
 
     Raises:
@@ -131,10 +132,7 @@ def _converter(python_names: bool) -> cattrs.Converter:  # noqa: FBT001 (the key
     for type_, read in _SCALARS.items():
         converter.register_structure_hook(type_, read)
     for accepts, factory in (
-        (
-            dataclasses.is_dataclass,
-            lambda type_: _dataclass_reader(type_, converter, python_names=python_names),
-        ),
+        (_has_fields, lambda type_: _fields_reader(type_, converter, python_names=python_names)),
         (_is_list, lambda type_: _list_reader(type_, converter)),
         (_is_mapping, lambda type_: _mapping_reader(type_, converter)),
         (_is_choice, _choice_reader),
@@ -181,18 +179,34 @@ _SCALARS: Final[dict[type, Callable[[Any, Any], Any]]] = {
 }
 
 
-def _keys_of(each: dataclasses.Field[Any], *, python_names: bool) -> list[str]:
+def _has_fields(type_: Any) -> bool:
+    return dataclasses.is_dataclass(type_) or is_struct(type_)
+
+
+def _fields_of(type_: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
+    """Yield name and metadata of each field, and whether it must be given."""
+    if is_struct(type_):
+        yield from ((each.name, {}, each.required) for each in struct_fields(type_))
+        return
+    for each in dataclasses.fields(type_):
+        if each.init:
+            has_default = (each.default, each.default_factory) != (dataclasses.MISSING,) * 2
+            yield each.name, each.metadata, not has_default
+
+
+def _keys_of(name: str, metadata: Mapping[str, Any], *, python_names: bool) -> list[str]:
     """Return the keys of a field, the one to show first."""
-    keys = [each.metadata.get(KEY, camel(each.name)), *each.metadata.get(ALIASES, ())]
-    return [*keys, each.name] if python_names else keys
+    keys = [metadata.get(KEY, camel(name)), *metadata.get(ALIASES, ())]
+    return [*keys, name] if python_names else keys
 
 
-def _dataclass_reader(
+def _fields_reader(
     type_: Any, converter: cattrs.Converter, *, python_names: bool
 ) -> Callable[[object, object], object]:
     hints = typing.get_type_hints(type_)
-    fields = {each.name: each for each in dataclasses.fields(type_) if each.init}
-    keys_of = {name: _keys_of(each, python_names=python_names) for name, each in fields.items()}
+    fields = list(_fields_of(type_))
+    keys_of = {name: _keys_of(name, metadata, python_names=python_names) for name, metadata, _ in fields}
+    readers = {name: metadata.get(READ) for name, metadata, _ in fields}
     field_of = {key: name for name, keys in keys_of.items() for key in keys}
 
     def read(data: object, _: object) -> object:
@@ -212,14 +226,12 @@ def _dataclass_reader(
                 # Otherwise an empty key is as good as none, as in Kubernetes.
                 met[name] = key
                 with problems.below(key):
-                    own = fields[name].metadata.get(READ)
+                    own = readers[name]
                     values[name] = own(value) if own else converter.structure(value, hints[name])
         problems.extend(
             ConfigProblem(keys_of[name][0], "is required")
-            for name, each in fields.items()
-            if name not in met
-            and each.default is dataclasses.MISSING
-            and each.default_factory is dataclasses.MISSING
+            for name, _, is_required in fields
+            if is_required and name not in met
         )
         problems.raise_if_any()
         return type_(**values)

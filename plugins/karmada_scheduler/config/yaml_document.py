@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import yaml
@@ -29,6 +28,7 @@ from karmada_scheduler.config.yaml_values import (
     tag_problem,
     tagged,
 )
+from karmada_scheduler.structs import Struct
 
 MAX_DEPTH: Final = 200
 """Lists and objects inside of each other, as in ``client.json_body``. Nothing that is read here has more than 20."""
@@ -101,8 +101,7 @@ def _of_character(text: str, lines_before: int, at: int) -> YamlError:
     )
 
 
-@dataclass(slots=True)
-class _Open:
+class _Open(Struct):
     """A list or an object that is being read.
 
     Attributes:

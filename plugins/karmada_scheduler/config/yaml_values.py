@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Final, NamedTuple
+
+from karmada_scheduler.structs import Struct, field
 
 PREFIX: Final = "tag:yaml.org,2002:"
 """Of the tags that begin with ``!!`` in a document."""
@@ -31,8 +32,7 @@ _FLOAT: Final = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0
 _NO_NUMBER: Final = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
 
 
-@dataclass(frozen=True, slots=True)
-class RepeatedKey:
+class RepeatedKey(Struct, frozen=True):
     """A key that an object has twice; the later one counts.
 
     Attributes:
@@ -45,8 +45,7 @@ class RepeatedKey:
     before: int
 
 
-@dataclass(frozen=True, slots=True)
-class YamlDocument:
+class YamlDocument(Struct, frozen=True):
     """The content of a document.
 
     Attributes:
@@ -82,8 +81,7 @@ YamlPath = tuple[str | int, ...]
 """The keys and indexes that lead to a value."""
 
 
-@dataclass(slots=True)
-class YamlPlaces:
+class YamlPlaces(Struct):
     """Where the values of a document are, by their paths. A repeated key has its last place.
 
     Attributes:

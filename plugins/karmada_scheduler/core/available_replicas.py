@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import Final, Protocol
 
 from karmada_scheduler.api.binding import (
     RESOURCE_BINDING,
@@ -23,6 +23,7 @@ from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.algorithms import columns
 from karmada_scheduler.core.algorithms.columns import Column
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.structs import Struct
 
 NO_OPINION: Final = -1
 _SETS_AT_ONCE: Final = 16
@@ -83,7 +84,7 @@ class LocalEstimator(ReplicaEstimator, Protocol):
         """
 
 
-class Estimators(NamedTuple):
+class Estimators(Struct, frozen=True):
     """The estimators of one decision.
 
     Attributes:

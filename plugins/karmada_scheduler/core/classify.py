@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, Binding
 from karmada_scheduler.api.manifest import ManifestError
@@ -19,6 +19,7 @@ from karmada_scheduler.api.placement import DIVIDED, DUPLICATED, Placement
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.requeue_rules import is_claimed_and_assigned
 from karmada_scheduler.framework.diagnosis import SchedulingError
+from karmada_scheduler.structs import Struct
 
 RECONCILE_SCHEDULE: Final = "ReconcileSchedule"
 SCALE_SCHEDULE: Final = "ScaleSchedule"
@@ -39,7 +40,7 @@ class ScheduleType(Enum):
     """It need not be scheduled."""
 
 
-class Classification(NamedTuple):
+class Classification(Struct, frozen=True):
     """Whether and why a binding has to be scheduled.
 
     Attributes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Sequence
-from typing import NamedTuple
 
 from karmada_scheduler.api.binding import BindingKey, BindingSpec
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -19,7 +18,7 @@ from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct
 
 
-class TermShortage(NamedTuple):
+class TermShortage(Struct, frozen=True):
     """An affinity term for which clusters pass, and cannot take what is needed.
 
     ``skipped`` and ``left_out`` are plugins and clusters as in ``Framework.run_post_filter``.

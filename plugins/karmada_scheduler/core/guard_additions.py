@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_scheduler.api.binding import Binding, BindingSpec
 from karmada_scheduler.api.binding_manifest import read_unknown_fields
@@ -15,7 +15,7 @@ from karmada_scheduler.framework.binding_points import BindContext
 from karmada_scheduler.framework.diagnosis import FitError, PluginError
 from karmada_scheduler.framework.guard_point import EvictionTask
 from karmada_scheduler.framework.runtime.framework import Framework
-from karmada_scheduler.structs import replace
+from karmada_scheduler.structs import Struct, replace
 
 log = logging.getLogger(__name__)
 
@@ -37,7 +37,7 @@ def may_observe(framework: Framework, binding: Binding) -> bool:
         return False
 
 
-class ResultPatch(NamedTuple):
+class ResultPatch(Struct, frozen=True):
     """The differences between a decision and a binding; ``clusters`` is None if they are the same.
 
     There are ``tasks`` only with clusters.

@@ -13,7 +13,7 @@ from bisect import bisect_left
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.quantity import MAX_INT32
@@ -58,7 +58,7 @@ class ScoredClusters(Struct, frozen=True):
     unkeyed: UnkeyedScores | None = None
 
 
-class UnkeyedScores(NamedTuple):
+class UnkeyedScores(Struct, frozen=True):
     """Scores times weight of all feasible clusters, in the order of names, by plugins without a key."""
 
     clusters: Sequence[Cluster]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Sequence
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.api.placement import (
@@ -30,6 +30,7 @@ from karmada_scheduler.core.ordering.candidates import Region, sort_key
 from karmada_scheduler.core.ordering.columnar import SharedOrder
 from karmada_scheduler.framework.cycle import Candidate, KeptRegion, KeptSteps
 from karmada_scheduler.framework.diagnosis import NotEnoughCapacityError, OverBudgetError, SchedulingError
+from karmada_scheduler.structs import Struct
 
 Candidates = Sequence[Candidate]
 
@@ -39,7 +40,7 @@ _MAX_SELECTIONS: Final = 512
 _MAX_GROUPS: Final = 20_000
 
 
-class _SelectedGroups(NamedTuple):
+class _SelectedGroups(Struct, frozen=True):
     """The selection from some groups.
 
     Attributes:

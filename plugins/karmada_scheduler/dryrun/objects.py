@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.workload import Workload, WorkloadAnswer
@@ -100,7 +99,7 @@ def _identity(workload: Workload) -> tuple[str, str, str, str]:
     return group, workload.kind, workload.namespace, workload.name
 
 
-class WaitingDecision(NamedTuple):
+class WaitingDecision(Struct, frozen=True):
     """A decision that waits at Permit, without a timeout.
 
     Attributes:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import is_
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.binding import AssumedWorkload
 from karmada_scheduler.api.cluster import Cluster, ResourceSummary
@@ -21,7 +21,7 @@ from karmada_scheduler.framework.runtime.filter_cache import Cursor, FilterResul
 from karmada_scheduler.structs import Struct, field
 
 
-class Deduction(NamedTuple):
+class Deduction(Struct, frozen=True):
     """What is left of a capacity besides assumed workloads."""
 
     workloads: Sequence[AssumedWorkload]

@@ -6,7 +6,7 @@ Source: karmada v1.18.2 pkg/estimator/client/general.go.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakKeyDictionary, ref
 
 from karmada_scheduler.api.binding import AssumedWorkload, Component, ReplicaRequirements
@@ -38,6 +38,7 @@ from karmada_scheduler.estimator.nodes import (
 )
 from karmada_scheduler.framework.diagnosis import SchedulingError
 from karmada_scheduler.framework.runtime.filter_cache import FilterResults
+from karmada_scheduler.structs import Struct
 
 Demands = Sequence[tuple[str, int, int]]
 """Requested resources with a positive amount: name, whole units, and thousandths if it is cpu."""
@@ -185,7 +186,7 @@ class GeneralEstimator:
         return most
 
 
-class _RequestedAmounts(NamedTuple):
+class _RequestedAmounts(Struct, frozen=True):
     """What one replica requests, in the forms that the estimates take."""
 
     amounts: Mapping[str, Quantity]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import threading
 import traceback
@@ -66,5 +65,7 @@ def _place_of(thread: threading.Thread, file: str) -> str:
 def _stop(thread: threading.Thread) -> None:
     """Raise SystemExit in a thread as soon as it runs Python code again."""
     if thread.ident is not None:
+        import ctypes  # a millisecond, for what hardly ever happens
+
         number, kind = ctypes.c_ulong(thread.ident), ctypes.py_object(SystemExit)
         ctypes.pythonapi.PyThreadState_SetAsyncExc(number, kind)

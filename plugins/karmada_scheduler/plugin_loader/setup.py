@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from karmada_scheduler import logs
@@ -23,7 +22,7 @@ from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
 from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 from karmada_scheduler.plugin_loader.entry_points import installed
-from karmada_scheduler.structs import IdentityStruct, field
+from karmada_scheduler.structs import IdentityStruct, field, replace
 
 log = logging.getLogger(__name__)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.api.content_cache import LRUCache
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.structs import Struct
 
 _MAX_CACHED: Final = 100_000
 """The size of the cache in clusters. The mappings are those that the filter cache holds, so most cost nothing here."""
 
 
-class RefusalGroup(NamedTuple):
+class RefusalGroup(Struct, frozen=True):
     """The clusters that one plugin refused for the same reason.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from karmada_pyscheduler.app.recorded_configuration import RecordedConfiguration, default_profiles
+from karmada_pyscheduler.app.records import RecordedConfiguration, default_profiles
 from karmada_scheduler.config import flags
 from karmada_scheduler.framework.profile.profiles import Profiles
 from karmada_scheduler.testing import framework

@@ -11,8 +11,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from karmada_pyscheduler.app.environment import Environment
-from karmada_pyscheduler.app.host import secure_metrics
+from karmada_pyscheduler.app.host import Environment, secure_metrics
 from karmada_pyscheduler.client import kubeconfig, reviews
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.metrics.metrics import CONTENT_TYPE, Metrics

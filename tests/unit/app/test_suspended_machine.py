@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from karmada_pyscheduler.app.application import Application
-from karmada_pyscheduler.app.environment import REAL, Environment
-from karmada_pyscheduler.app.host import Host
+from karmada_pyscheduler.app.host import REAL, Environment, Host
 from karmada_scheduler.config.options import Options
 from tests.unit.client.test_leader import ElectionHarness
 

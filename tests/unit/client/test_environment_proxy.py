@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from karmada_pyscheduler.client.environment_proxy import proxy_of
+from karmada_pyscheduler.client.kubeconfig import proxy_of
 
 NAME = "https://karmada.corp.example:5443"
 ADDRESS = "https://10.1.2.3:6443"

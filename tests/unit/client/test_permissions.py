@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.client.permissions import missing, needed
+from karmada_pyscheduler.client.reviews import missing_permissions, needed_permissions
 from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 
 
 async def lacking(answer: Any, **wanted: Any) -> list[str]:
     connection = FakeConnection(answer)
-    found = await missing(connection, needed(**wanted), namespace="karmada-system")  # type: ignore[arg-type]
+    found = await missing_permissions(connection, needed_permissions(**wanted), namespace="karmada-system")
     for request in connection.requests:
         assert (request.method, request.path.rpartition("/")[2]) == ("POST", "selfsubjectrulesreviews")
         assert request.body["spec"] == {"namespace": "karmada-system"}

@@ -12,6 +12,7 @@ import pytest
 
 from karmada_scheduler.config.problems import ConfigError
 from karmada_scheduler.config.structure import structure
+from karmada_scheduler.structs import Struct
 
 
 class Colour(Enum):
@@ -19,10 +20,9 @@ class Colour(Enum):
     BLUE = "blue"
 
 
-@dataclass
-class Inner:
+class Inner(Struct):
     size: int
-    tags: list[str] = field(default_factory=list)
+    tags: list[str] = []
 
 
 @dataclass

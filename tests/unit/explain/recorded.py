@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from karmada_pyscheduler.metrics.metrics import Metrics
-from karmada_pyscheduler.records.record_store import RecordStore
-from karmada_pyscheduler.records.recorder import Recorder
+from karmada_pyscheduler.records.recorder import Recorder, RecordStore
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.records import record
 from karmada_scheduler.records.record import Decided, Process

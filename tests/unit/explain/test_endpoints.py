@@ -9,7 +9,7 @@ import pytest
 from karmada_pyscheduler.http_server.request_guard import Document, HttpRequest, HttpResponse
 from karmada_pyscheduler.records import endpoints as module
 from karmada_pyscheduler.records.endpoints import Endpoints
-from karmada_pyscheduler.records.record_store import StoredRecord
+from karmada_pyscheduler.records.recorder import StoredRecord
 from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.testing import binding, cluster
 from tests.unit.explain.recorded import AT, RecorderHarness, decided

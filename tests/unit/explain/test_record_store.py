@@ -2,7 +2,7 @@
 
 import tracemalloc
 
-from karmada_pyscheduler.records.record_store import OVERHEAD, RecordStore, StoredRecord
+from karmada_pyscheduler.records.recorder import OVERHEAD, RecordStore, StoredRecord
 from karmada_scheduler.api.binding import BindingKey
 
 

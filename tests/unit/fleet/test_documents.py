@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from karmada_advisor.fleet import documents
+from karmada_advisor.fleet import files
 from karmada_advisor.fleet.files import as_binding, read
 from karmada_scheduler.config import yaml_document
 
@@ -30,6 +30,6 @@ def test_a_document_is_read_once_more_for_all_its_unusable_objects(
         texts.append(text)
         return read_document(text, **options)
 
-    monkeypatch.setattr(documents, "read_document", counted)
+    monkeypatch.setattr(files, "read_document", counted)
     found = read([str(path)], as_binding)
     assert (len(found.objects), len(found.problems), len(texts)) == (0, 20, readings)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from karmada_pyscheduler.app.wiring import new_event_handlers, new_scheduler
+from karmada_pyscheduler.app.application import new_event_handlers
+from karmada_pyscheduler.app.leader import new_scheduler
 from karmada_pyscheduler.binding_cycle.writer import OwnWrites
 from karmada_pyscheduler.cache.assumed import AssumedPlacements
 from karmada_pyscheduler.cache.bindings import BindingCache

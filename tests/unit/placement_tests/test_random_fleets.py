@@ -19,7 +19,6 @@ import pytest
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import TemplateWritten
 from karmada_advisor.claims.template import read_template
-from karmada_advisor.whatif.placement_tests.case_state import CaseState, make_changes
 from karmada_advisor.whatif.placement_tests.checking import refused
 from karmada_advisor.whatif.placement_tests.model import (
     FilePlace,
@@ -31,7 +30,9 @@ from karmada_advisor.whatif.placement_tests.scenario import (
     NONE_ODD,
     UIDS,
     CaseClock,
+    CaseState,
     Scenario,
+    make_changes,
     objects_of,
     schedulers_named,
 )

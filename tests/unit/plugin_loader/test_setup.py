@@ -156,7 +156,7 @@ def test_at_the_start_all_problems_are_raised(make: Make, write: Write) -> None:
 
 
 def test_a_problem_in_a_profile_names_the_configuration_file(make: Make) -> None:
-    from dataclasses import replace
+    from karmada_scheduler.structs import replace
 
     setup = make(configuration=replace(enabling("Unknown"), source="/etc/config.yaml"))
     with pytest.raises(

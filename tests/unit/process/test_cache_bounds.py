@@ -63,7 +63,7 @@ OTHERS: Final[dict[str, int]] = {
     "web.answer_worker:_turns": 1000 * ENTRY,
     "web.quotas:_kept": 200 * 50 * (4 * NAME + ENTRY),
     # bounded by their own number of bytes, which a flag sets
-    "records.record_store:_records": 64 * MEBI,
+    "records.recorder:_records": 64 * MEBI,
     # bounded by entries of clusters
     "core.ordering.cache:_caches": MAX_ENTRIES * POINTER,
     "core.ordering.cache:shared": MAX_ENTRIES * POINTER,

@@ -11,7 +11,7 @@ import aiohttp
 import pytest
 
 from karmada_pyscheduler.client.reviews import User
-from karmada_pyscheduler.http_server import listener, responses
+from karmada_pyscheduler.http_server import listener, read_only_server
 from karmada_pyscheduler.http_server.connections import OpenConnection
 from karmada_pyscheduler.http_server.listener import ListenError, ServerCertificate
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
@@ -167,7 +167,7 @@ async def _text(text: str) -> AsyncIterator[bytes]:
 
 @pytest.fixture
 async def served(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    monkeypatch.setattr(responses, "_WRITE_SECONDS", 0.2)
+    monkeypatch.setattr(read_only_server, "_WRITE_SECONDS", 0.2)
     monkeypatch.setattr(listener, "_IDLE_SECONDS", 0.1)
     async with serving(Served()) as found:
         yield found
@@ -276,7 +276,7 @@ async def test_the_fields_of_a_form_are_read(served: Served) -> None:
 async def test_a_form_that_cannot_be_read_is_refused_and_its_connection_closed(
     served: Served, monkeypatch: pytest.MonkeyPatch, rest: str, status: int
 ) -> None:
-    monkeypatch.setattr(responses, "_BODY_SECONDS", 0.05)
+    monkeypatch.setattr(read_only_server, "_BODY_SECONDS", 0.05)
     assert (await served.raw(FORM + rest)).startswith(f"HTTP/1.1 {status}")
     assert (await served.get("/v1/echo/web"))[0] == 200
 

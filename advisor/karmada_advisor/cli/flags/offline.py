@@ -14,6 +14,28 @@ FILE_NAMES: Final = ("_test.yaml", "_test.yml")
 
 SHELLS = ("bash", "zsh", "fish")
 
+_SIMULATED: Final = {
+    "--clusters FILE...": f"Clusters: {shared.FILES}",
+    "--bindings FILE...": f"bindings of both kinds: {shared.FILES}",
+}
+_TESTS: Final = {
+    "--run REGEX...": "only the cases whose PATH/CASE matches; may be repeated",
+    "-v --verbose": "list the cases that pass, too",
+    "-q --quiet": "show only what fails",
+    "--explain": "explain each failure in full",
+    "--fail-fast": "end after the first case that fails",
+    "--every-policy": "fail if a policy claims no workload of any case",
+    "--junit FILE": "write JUnit XML, too",
+    "--github": "add annotations of GitHub to the text: an error for each failure",
+    "--update": "rewrite clusters of expectations that do not hold in their files",
+    "--schema": "print the JSON schema of test files",
+}
+_FIRST_TESTS: Final = {
+    "--init DIR": "write the fleet, the workloads and tests of first decisions into DIR",
+    "-n --namespace NAMESPACE": "the workloads of this namespace (default: all)",
+    "--selector SELECTOR": "the workloads whose bindings have these labels",
+}
+
 
 def simulate_parser() -> argparse.ArgumentParser:
     """Return the parser of simulate's arguments."""
@@ -25,14 +47,12 @@ def simulate_parser() -> argparse.ArgumentParser:
         "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
         "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
-    add = partial(shared.add, parser)
-    add("--clusters FILE...", f"Clusters: {shared.FILES}", required=True, default=None)
-    add("--bindings FILE...", f"bindings of both kinds: {shared.FILES}", required=True, default=None)
-    shared.add_workloads(parser)
-    add("--anew", "decide placed bindings as if they were new", dest="as_new")
+    shared.add_all(parser, _SIMULATED, required=True, default=None)
+    shared.add_all(parser, shared.WORKLOADS)
+    shared.add(parser, "--anew", "decide placed bindings as if they were new", dest="as_new")
     text = "exit with 0 although some bindings have a schedulerName that no profile of --config, and not --scheduler-name, has"
-    add("--ignore-other-schedulers", text)
-    add("-o --output json|table|yaml", "what to print", default="table")
+    shared.add(parser, "--ignore-other-schedulers", text)
+    shared.add(parser, "-o --output json|table|yaml = table", "what to print")
     shared.add_rules(parser)
     return parser
 
@@ -45,29 +65,12 @@ def test_parser() -> argparse.ArgumentParser:
         "Exit status: 0 every case passes or is skipped; 1 a case fails, or --every-policy does; 2 a file cannot be "
         "run, there is no test, or --run matches none (2 wins over 1).",
     )
-    parser.add_argument(
-        "paths",
-        nargs="*",
-        metavar="FILE",
-        help=f"files, and directories that are searched for *{FILE_NAMES[0]} (default: this directory)",
-    )
-    add = partial(shared.add, parser)
-    add("--run REGEX...", "only the cases whose PATH/CASE matches; may be repeated")
-    add("-v --verbose", "list the cases that pass, too")
-    add("-q --quiet", "show only what fails")
-    add("--explain", "explain each failure in full")
-    add("--fail-fast", "end after the first case that fails")
-    add("--every-policy", "fail if a policy claims no workload of any case")
-    add("--junit FILE", "write JUnit XML, too")
-    add("--github", "add annotations of GitHub to the text: an error for each failure")
-    add("--update", "rewrite clusters of expectations that do not hold in their files")
-    add("--schema", "print the JSON schema of test files")
+    text = f"files, and directories that are searched for *{FILE_NAMES[0]} (default: this directory)"
+    parser.add_argument("paths", nargs="*", metavar="FILE", help=text)
+    shared.add_all(parser, _TESTS)
     shared.add_output(parser)
     group = parser.add_argument_group("a first file of tests from a control plane, or from files")
-    add = partial(shared.add, group)
-    add("--init DIR", "write the fleet, the workloads and tests of first decisions into DIR")
-    add("-n --namespace NAMESPACE", "the workloads of this namespace (default: all)")
-    add("--selector SELECTOR", "the workloads whose bindings have these labels")
+    shared.add_all(group, _FIRST_TESTS)
     shared.add_objects(parser)
     return parser
 
@@ -81,11 +84,11 @@ def plugins_parser() -> argparse.ArgumentParser:
     )
     add = partial(shared.add, parser)
     add("--plugins LIST...", "as for the scheduler (default *)", default=None)
-    add("--config FILE", "configuration file", Path)
+    add("--config FILE", "configuration file", type=Path)
     shared.add_plugin_directories(parser)
     add("--scheduler-name NAME", "name of the profile", default=None)
     add("--feature-gates LIST...", "A=true,B=false")
-    add("-o --output json|table", "what to print", default="table")
+    add("-o --output json|table = table", "what to print")
     return parser
 
 

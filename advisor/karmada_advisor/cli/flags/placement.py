@@ -8,11 +8,13 @@ from typing import Final
 
 from karmada_advisor.cli.flags import shared
 
-_REMEDY_SECONDS: Final = 2.0
-_WATCH_SECONDS: Final = 600.0
-
-
-_WAIT_SECONDS: Final = 300.0
+_SCOPE: Final = {
+    "-A --all-namespaces": "of all namespaces, and those without one",
+    "--policy [NS/]NAME": "those that this policy claims, of all namespaces",
+    "-l --selector SELECTOR": "those of -n or -A with these labels: app=web,tier in (a,b),!canary",
+    "--on CLUSTER": "those that are on this cluster",
+}
+"""The flags that name many bindings."""
 
 
 def explain_parser() -> argparse.ArgumentParser:
@@ -34,40 +36,23 @@ def explain_parser() -> argparse.ArgumentParser:
     add = partial(shared.add, parser)
     text = "namespace of the binding (default: that of the context, or default); without a name, all bindings in it"
     add("-n --namespace NAMESPACE", text)
-    _add_scope(parser)
+    scope = parser.add_argument_group("all bindings by state and cause, instead of one binding")
+    shared.add_all(scope, _SCOPE)
     shared.add_objects(parser, replays_rules=True)
-    shared.add_quotas(parser)
+    shared.add_all(parser, shared.QUOTAS)
     shared.add_rules(parser)
     effect = "; its profiles, plugins, arguments and feature gates are used"
     shared.add_process(parser, "for its record and its queue", effect)
-    text = (
-        "also write all that the answer is made of into a file, for --replay and for bug reports; with -A all that the commands "
-        "read"
-    )
+    text = "also write all that the answer is made of into a file, for --replay and for bug reports; with -A all that the commands read"
     add("--capture FILE", text)
-    parser.add_argument(
-        "--no-remedies",
-        dest="remedies",
-        action="store_false",
-        help="do not search for changes that place a binding which is not placed",
-    )
-    text = f"of that search (default {_REMEDY_SECONDS:g}s); why-not searches on"
-    add("--timeout TIME", text, shared.seconds, default=_REMEDY_SECONDS)
+    text = "do not search for changes that place a binding which is not placed"
+    add("--no-remedies", text, dest="remedies", action="store_false")
+    add("--timeout TIME = 2s", "of that search (default 2s); why-not searches on")
     shared.add_output(parser, "markdown", "html", "name", "wide")
     add("-q --quiet", "only the answer, the steps, and what is wrong")
-    text = f"print each change of the state until the binding is placed, for this time at most (default {_WATCH_SECONDS:g}s)"
-    add("-w --watch TIME", text, shared.seconds, nargs="?", const=_WATCH_SECONDS)
+    text = "print each change of the state until the binding is placed, for this time at most (default 600s)"
+    add("-w --watch [TIME = 600s]", text)
     return parser
-
-
-def _add_scope(parser: argparse.ArgumentParser) -> None:
-    """Add the flags that name many bindings."""
-    group = parser.add_argument_group("all bindings by state and cause, instead of one binding")
-    add = partial(shared.add, group)
-    add("-A --all-namespaces", "of all namespaces, and those without one")
-    add("--policy [NS/]NAME", "those that this policy claims, of all namespaces")
-    add("-l --selector SELECTOR", "those of -n or -A with these labels: app=web,tier in (a,b),!canary")
-    add("--on CLUSTER", "those that are on this cluster")
 
 
 def whynot_parser() -> argparse.ArgumentParser:
@@ -97,20 +82,15 @@ def whynot_parser() -> argparse.ArgumentParser:
         "without a binding: which bindings this cluster does not have, by primary cause (30s, or --timeout)"
     )
     add("--cluster CLUSTER", text, dest="of_cluster")
-    add("--replicas N", "at least N", shared.positive, default=1)
+    add("--replicas N = 1", "at least N")
     add = partial(shared.add, parser)
-    parser.add_argument(
-        "--allow",
-        action="append",
-        choices=("configuration",),
-        default=[],
-        help="also try single changes of gates and plugins of the scheduler",
-    )
+    text = "also try single changes of gates and plugins of the scheduler"
+    add("--allow configuration", text, action="append", default=[])
     add("--as-new", "as if nothing had ever been scheduled")
-    add("--timeout TIME", "of the search (default 2s)", shared.seconds)
-    add("--max-runs N", "sets of changes to try", shared.positive, default=96)
+    add("--timeout TIME", "of the search (default 2s)")
+    add("--max-runs N = 96", "sets of changes to try")
     shared.add_objects(parser, cluster_flag="--kubeconfig-cluster", replays_rules=True)
-    shared.add_quotas(parser)
+    shared.add_all(parser, shared.QUOTAS)
     shared.add_rules(parser)
     shared.add_output(parser)
     return parser
@@ -128,7 +108,7 @@ def status_parser() -> argparse.ArgumentParser:
     shared.add_objects(parser)
     shared.add_scheduler_manifest(parser, "its version, gates and plugins are shown")
     shared.add_process(parser, "whose version, rules and queue are shown")
-    text = f"wait until the exit status is 0, for this time at most (default {_WAIT_SECONDS:g}s)"
-    shared.add(parser, "--wait TIME", text, shared.seconds, nargs="?", const=_WAIT_SECONDS)
+    text = "wait until the exit status is 0, for this time at most (default 300s)"
+    shared.add(parser, "--wait [TIME = 300s]", text)
     shared.add_output(parser)
     return parser

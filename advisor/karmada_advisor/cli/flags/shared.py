@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
@@ -12,7 +12,8 @@ from typing import Any, Final
 DEFAULT_WIDTH: Final = 100
 LEAST_WIDTH: Final = 40
 FILES: Final = "YAML or JSON as kubectl writes it, also gzipped, - for standard input; may be repeated"
-_REQUEST_SECONDS: Final = 60.0
+_DEFAULT_TIMES: Final = ("2s", "60s")
+"""Defaults are read before a mistake in the flags is reported, for which the standard library suffices."""
 DECISIONS_OF: Final = ("1.18", "1.19", "1.17")
 """The keys of ``config.features.RULES``, the default first."""
 
@@ -31,36 +32,45 @@ def make_parser(command: str, description: str, epilog: str) -> argparse.Argumen
     return argparse.ArgumentParser(prog=f"{program()} {command}", description=description, epilog=epilog)
 
 
-def add(parser: Flags, usage: str, text: str, type_: Callable[[str], Any] | None = None, **more: Any) -> None:
+def add(parser: Flags, usage: str, text: str, **more: Any) -> None:
     """Add a flag.
 
     Args:
         parser: The parser, or a group of it.
-        usage: As people read it: ``-q --quiet`` is a switch, ``--top N`` takes a value, ``--run REGEX...`` may be repeated, and
-            ``--loss gone|itself`` takes one of these values, the first without the flag.
+        usage: As people read it: ``-q --quiet`` is a switch, ``--top N`` takes a value, ``--top N = 10`` has a default, ``--wait [TIME = 5m]``
+            may be without its value, ``--run REGEX...`` may be repeated, and ``--loss gone|itself`` takes one of these values, the
+            first without the flag.
         text: What it is for; a default is added, unless the text names one.
-        type_: Reads a value; a text is taken as it is, "" without the flag.
-        more: Further arguments of ``add_argument``.
+        more: Further arguments of ``add_argument``. Without a ``type``, the name of the value says how it is read; a text is
+            taken as it is, "" without the flag.
     """
     names = [word for word in usage.split() if word.startswith("-")]
-    value = usage.removeprefix(" ".join(names)).strip()
-    found: dict[str, Any] = {}
+    written = usage.removeprefix(" ".join(names)).strip()
+    may_lack = written.startswith("[") and written.endswith("]")
+    value, _, default = (written[1:-1] if may_lack else written).partition(" = ")
+    metavar = value.removesuffix("...")
+    found: dict[str, Any] = {"metavar": metavar, "type": _READERS.get(metavar), "default": default or None}
     if not value:
-        found["action"] = "store_true"
+        found = {"action": "store_true"}
     elif value.islower():
         choices = tuple(value.split("|"))
-        found |= {"choices": choices, "default": choices[0]}
-    else:
-        found |= {"metavar": value.removesuffix("..."), "type": type_}
-        if value.endswith("..."):
-            found |= {"action": "append", "default": []}
-        elif type_ is None:
-            found["default"] = ""
+        found = {"choices": choices, "default": default or choices[0]}
+    elif may_lack:
+        found |= {"nargs": "?", "const": default, "default": None}
+    elif metavar != value:
+        found |= {"action": "append", "default": []}
+    elif more.get("type", found["type"]) is None:
+        found["default"] = default
     found |= more
-    default = found.get("default")
-    if value and default and "default" not in text:
-        text += f" (default {f'{default:g}s' if isinstance(default, float) else default})"
+    if value and found.get("default") and "default" not in text:
+        text += f" (default {found['default']})"
     parser.add_argument(*names, help=text, **found)
+
+
+def add_all(parser: Flags, flags: Mapping[str, str], **more: Any) -> None:
+    """Add several flags: the text of each by its usage, as in ``add``, whose further arguments are those of all."""
+    for usage, text in flags.items():
+        add(parser, usage, text, **more)
 
 
 def add_expected_fleet(parser: argparse.ArgumentParser, document: str) -> None:
@@ -81,6 +91,20 @@ def add_fleet(parser: argparse.ArgumentParser, document: str) -> None:
     add_process(parser, "whose rules are used")
 
 
+WORKLOADS: Final = {
+    "--workloads FILE...": f"objects of any kind, for plugins that read the workload's labels and annotations: {FILES}",
+}
+QUOTAS: Final = {
+    "--quotas FILE...": f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
+}
+_OBJECTS: Final = {
+    "--clusters FILE...": f"Clusters: {FILES}",
+    "--bindings FILE...": f"bindings of both kinds: {FILES}",
+    "--policies FILE...": f"policies, for what they say beyond the binding: {FILES}",
+    **WORKLOADS,
+}
+
+
 def add_objects(
     parser: argparse.ArgumentParser, *, cluster_flag: str = "--cluster", replays_rules: bool = False
 ) -> None:
@@ -91,13 +115,9 @@ def add_objects(
         cluster_flag: The name of kubectl's ``--cluster``, where a command has another flag of this name.
         replays_rules: Whether the command decides by the rules of a capture, too.
     """
-    add(parser, "--clusters FILE...", f"Clusters: {FILES}")
-    add(parser, "--bindings FILE...", f"bindings of both kinds: {FILES}")
-    add(parser, "--policies FILE...", f"policies, for what they say beyond the binding: {FILES}")
-    add_workloads(parser)
+    add_all(parser, _OBJECTS)
     add_control_plane(parser, cluster_flag=cluster_flag)
-    text = "for reading everything from the control plane"
-    add(parser, "--request-timeout TIME", text, seconds, default=_REQUEST_SECONDS)
+    add(parser, "--request-timeout TIME = 60s", "for reading everything from the control plane")
     rules = "its objects, and its rules unless flags name others" if replays_rules else "its objects only"
     add(parser, "--replay FILE", f"a file of explain --capture instead of a control plane: {rules}")
 
@@ -112,31 +132,13 @@ def add_control_plane(parser: argparse.ArgumentParser, *, cluster_flag: str = "-
     add(parser, "--user USER", "the user of the kubeconfig to use, instead of the context's")
 
 
-def add_workloads(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for files of workloads."""
-    what = "objects of any kind, for plugins that read the workload's labels and annotations"
-    add(parser, "--workloads FILE...", f"{what}: {FILES}")
-
-
-def add_quotas(parser: argparse.ArgumentParser) -> None:
-    """Add the flag for files of quotas."""
-    what = "FederatedResourceQuotas, for changes of a workload that a quota refuses"
-    add(parser, "--quotas FILE...", f"{what}: {FILES}")
-
-
 def add_rules(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the scheduler that determine its decisions."""
     add_scheduler_manifest(parser, "its gates, plugins and name are used")
-    text = "plugins to enable: *, *,-Name, Name,Other (default *)"
-    add(parser, "--plugins LIST...", text, default=None)
-    add(parser, "--config FILE", "profiles and plugin args; no extenders", Path)
-    add(
-        parser,
-        "--scheduler-name NAME",
-        "as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided "
-        "(default: without --config all bindings are decided)",
-        default=None,
-    )
+    add(parser, "--plugins LIST...", "plugins to enable: *, *,-Name, Name,Other (default *)", default=None)
+    add(parser, "--config FILE", "profiles and plugin args; no extenders", type=Path)
+    text = "as for the scheduler; with it or --config, bindings of other schedulers are reported and not decided (default: without --config all bindings are decided)"
+    add(parser, "--scheduler-name NAME", text, default=None)
     add_plugin_directories(parser)
     add(parser, "--feature-gates LIST...", "gates, as A=true,B=false")
     add_decisions_of(parser, "--decisions-of")
@@ -164,30 +166,37 @@ def add_decisions_of(parser: Flags, flag: str) -> None:
 
 def add_plugin_directories(parser: argparse.ArgumentParser) -> None:
     """Add the flag for directories of plugin files."""
-    add(parser, "--plugin-dir DIR...", "directory of plugin files; may be repeated", Path)
+    add(parser, "--plugin-dir DIR...", "directory of plugin files; may be repeated")
+
+
+_FILES_OF_PROCESS: Final = {
+    "--from-token-file FILE": "for --from with https: a token of the Karmada API server for the audience karmada-pyscheduler-records, as kubectl create token makes one",
+    "--from-ca-file FILE": "for --from with https: the certificates of the authority (default: those of the system)",
+}
 
 
 def add_process(parser: argparse.ArgumentParser, purpose: str, effect: str = "") -> None:
     """Add the flags for a running scheduler; the texts say what for, and what follows."""
     text = f"the running scheduler, {purpose}: http://localhost:10353 after kubectl port-forward (it needs --explain-bind-address)"
     add(parser, "--from URL", f"{text}{effect}", dest="process")
-    text = "a token of the Karmada API server for the audience karmada-pyscheduler-records, as kubectl create token makes one"
-    add(parser, "--from-token-file FILE", f"for --from with https: {text}", Path)
-    text = "the certificates of the authority (default: those of the system)"
-    add(parser, "--from-ca-file FILE", f"for --from with https: {text}", Path)
+    add_all(parser, _FILES_OF_PROCESS, type=Path)
     text = "the name in the certificate, if it is not the host of the URL, as after kubectl port-forward"
     add(parser, "--from-server-name NAME", f"for --from with https: {text}")
+
+
+_LAYOUT: Final = {
+    "--color always|auto|never = auto": "colours; they only repeat what words say (default auto: on a terminal without NO_COLOR, and with FORCE_COLOR)",
+    "--all": "do not fold long lists",
+}
 
 
 def add_output(parser: argparse.ArgumentParser, *documents: str) -> None:
     """Add the flags for the output; ``documents`` are further formats."""
     formats = "|".join(("json", "text", "yaml", *documents))
-    add(parser, f"-o --output {formats}", "what to print", default="text")
+    add(parser, f"-o --output {formats} = text", "what to print")
     text = f"columns of the text (default: the terminal, or {DEFAULT_WIDTH})"
-    add(parser, "--width N", text, _width)
-    text = "colours; they only repeat what words say (default auto: on a terminal without NO_COLOR, and with FORCE_COLOR)"
-    add(parser, "--color always|auto|never", text, default="auto")
-    add(parser, "--all", "do not fold long lists")
+    add(parser, "--width N", text, type=_width)
+    add_all(parser, _LAYOUT)
 
 
 def _width(text: str) -> int:
@@ -207,9 +216,15 @@ def positive(text: str) -> int:
 
 def seconds(text: str) -> float:
     """Return a time such as ``2s`` or ``500ms`` in seconds."""
+    if text in _DEFAULT_TIMES:
+        return float(text[:-1])
     from karmada_scheduler.api.manifest import duration_seconds  # --help needs the standard library only
 
     with suppress(ValueError):
         if (found := duration_seconds(text if text[-1:].isalpha() else f"{text}s")) > 0:
             return found
     raise argparse.ArgumentTypeError(f"expected a time such as 2s or 500ms, got {text!r}")
+
+
+_READERS: Final[Mapping[str, Callable[[str], Any]]] = {"N": positive, "TIME": seconds, "DIR": Path}
+"""What reads a value, by its name."""

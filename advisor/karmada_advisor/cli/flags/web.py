@@ -12,9 +12,6 @@ from typing import Final
 from karmada_advisor.cli.flags import shared, what_if
 
 _DEFAULT_ADDRESS: Final = "127.0.0.1:10354"
-_REFRESH_SECONDS: Final = 10.0
-_AUTH_CACHE_SECONDS: Final = 30.0
-_SESSION_SECONDS: Final = 8 * 3600.0
 DEFAULT_AUDIENCE: Final = "karmada-pyscheduler-web"
 """A token for it opens the page, and nothing else: the API server refuses it."""
 
@@ -28,44 +25,46 @@ def web_parser() -> argparse.ArgumentParser:
     )
     add = partial(shared.add, parser)
     text = f"address and port (default {_DEFAULT_ADDRESS}); without --auth=token a loopback address, which kubectl port-forward reaches in a Pod"
-    add("--bind-address HOST:PORT", text, _address, default=_DEFAULT_ADDRESS)
+    add(f"--bind-address HOST:PORT = {_DEFAULT_ADDRESS}", text, type=_address)
     text = "address and port of /healthz and /readyz, for kubelet, instead of those of the page"
-    add("--health-probe-bind-address HOST:PORT", text, _address)
+    add("--health-probe-bind-address HOST:PORT", text, type=_address)
     text = "address and port of /metrics, for Prometheus: anyone who reaches it is answered (default: that of the page, and none with --auth=token)"
-    add("--metrics-bind-address HOST:PORT", text, _address)
+    add("--metrics-bind-address HOST:PORT", text, type=_address)
     text = "token: each request needs a bearer token, and shows what the Karmada API server lets its holder list: everything, or the bindings of a namespace (--reveal); none (default): anyone who reaches the address sees everything"
     add("--auth none|token", text)
     text = "with --auth=token, what answers to those who may not list everything are computed from, besides the bindings that they may list: own (default): the clusters, policies and Leases that they may list as well; fleet: all of these, and records"
     add("--reveal own|fleet", text)
     add("--audience NAME...", f"for which tokens are accepted (default {DEFAULT_AUDIENCE}); may be repeated")
     text = "how long a yes of the Karmada API server counts, 5s to 60s"
-    add("--auth-cache TIME", text, _seconds_from(5, 60, "5s to 60s"), default=_AUTH_CACHE_SECONDS)
+    add("--auth-cache TIME = 30s", text, type=_seconds_from(5, 60, "5s to 60s"))
     text = "people sign in on the page with a token, which is sealed in a cookie: a key a line (openssl rand -base64 32 | tr +/ -_); the first one seals, all open"
-    add("--session-keys-file FILE", text, Path)
-    text = f"how long they are signed in at most, 1m to 24h (default {_SESSION_SECONDS / 3600:g}h)"
-    add("--session TIME", text, _seconds_from(60, 86_400, "1m to 24h"), default=_SESSION_SECONDS)
-    add("--tls-cert-file FILE", "certificate chain of the page", Path)
-    add("--tls-key-file FILE", "key of the certificate", Path)
+    add("--session-keys-file FILE", text, type=Path)
+    text = "how long they are signed in at most, 1m to 24h (default 8h)"
+    add("--session TIME = 8h", text, type=_seconds_from(60, 86_400, "1m to 24h"))
+    add("--tls-cert-file FILE", "certificate chain of the page", type=Path)
+    add("--tls-key-file FILE", "key of the certificate", type=Path)
     text = "address or network of a proxy that ends TLS, so the page needs no certificate; the last entry of its X-Forwarded-For says who asks, and that of nobody else; may be repeated"
-    add("--behind-proxy NETWORK...", text, _network)
+    add("--behind-proxy NETWORK...", text, type=_network)
     text = "one line of JSON for each request: who has read what, and the status; - for standard output"
     add("--audit-log FILE", text, default=None)
     text = "a name in the Host header besides those of this machine; may be repeated"
     add("--allowed-host NAME...", text)
     text = "how often files, and decisions about a control plane, follow changes while somebody looks at the page"
-    add("--refresh TIME", text, _seconds_from(1, 3600, "1s to 60m"), default=_REFRESH_SECONDS)
-    add("--timeout TIME", "of a search for changes (default 2s)", shared.seconds)
+    add("--refresh TIME = 10s", text, type=_seconds_from(1, 3600, "1s to 60m"))
+    add("--timeout TIME", "of a search for changes (default 2s)")
     shared.add_objects(parser)
     what_if.add_reactions(parser)
     shared.add_rules(parser)
     shared.add_process(parser, "for its records and its queue", "; its feature gates are used")
     text = "https://NAME:PORT of the scheduler's records: a headless Service, behind which the page finds the replica that leads; may be repeated"
     add("--records URL...", text)
-    add("--records-lease NAMESPACE/NAME", "the Lease of that scheduler, which the page gets", _namespaced)
+    add(
+        "--records-lease NAMESPACE/NAME", "the Lease of that scheduler, which the page gets", type=_namespaced
+    )
     text = "the ServiceAccount of the Karmada API server that may read the records; the page creates tokens of it"
-    add("--records-account NAMESPACE/NAME", text, _namespaced)
+    add("--records-account NAMESPACE/NAME", text, type=_namespaced)
     text = "authorities of the certificate of the records (default: those of the system)"
-    add("--records-ca-file FILE", text, Path)
+    add("--records-ca-file FILE", text, type=Path)
     return parser
 
 

@@ -10,7 +10,7 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.views.fields import document_fields
 from karmada_advisor.views.plan_text import plan_markdown
 from karmada_advisor.views.survive_document import heat_map
-from karmada_advisor.views.survive_words import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
+from karmada_advisor.views.survive_text import capacity_of, fleet_remedies, groups, remedies_of, remedy_words
 from karmada_advisor.web.answer_worker import BusyError, TooLongError
 from karmada_advisor.web.background import LossView
 from karmada_advisor.web.handlers.responder import HandlerGroup, Routes, completed_names, judged

@@ -108,11 +108,8 @@ class Expressions:
             for name, parameters, result, impl in rows:
                 known = overloads.setdefault(name, [])
                 id_ = f"{name}_of_{len(parameters)}_{len(known)}"
-                known.append(
-                    cel.Overload(
-                        id_, return_type=result, parameters=parameters, is_member=is_member, impl=impl
-                    )
-                )
+                types = {"return_type": result, "parameters": parameters}
+                known.append(cel.Overload(id_, **types, is_member=is_member, impl=impl))
         self._env = cel.NewEnv(
             variables={
                 **dict.fromkeys(_ROWS, any_list),
@@ -187,15 +184,10 @@ class Expressions:
             except ExpressionError:
                 continue
             plain = value.plain_value()
-            is_shown = isinstance(plain, str | int | float) or (
-                isinstance(plain, list) and len(plain) <= _MOST_ITEMS
-            )
+            is_list = isinstance(plain, list)
+            is_shown = len(plain) <= _MOST_ITEMS if is_list else isinstance(plain, str | int | float)
             if is_shown and str(value.type().name()) != "ERROR":
-                found[part] = (
-                    f"{part} is {plain!r}".replace("'", '"')
-                    if isinstance(plain, list)
-                    else f"{part} is {plain}"
-                )
+                found[part] = f"{part} is {plain!r}".replace("'", '"') if is_list else f"{part} is {plain}"
         return list(found.values())
 
 
@@ -223,13 +215,11 @@ def _problem(message: str) -> ExpressionError:
         return ExpressionError(1, 1, _STATUS.sub("", message).strip())
     line, column, text = found.groups()
     text = text.replace(" (in container '')", "").partition(" expecting {")[0]
-    return ExpressionError(
-        int(line), int(column), text.replace("mismatched input '<EOF>'", "it ends too early")
-    )
+    text = text.replace("mismatched input '<EOF>'", "it ends too early")
+    return ExpressionError(int(line), int(column), text)
 
 
 def _evaluation_error(message: str) -> str:
     if (missing := _MISSING_KEY.search(message)) is not None:
-        key = missing[1]
-        return f"there is no key {key}; .?{key}.orValue('') allows that"
+        return f"there is no key {missing[1]}; .?{missing[1]}.orValue('') allows that"
     return _STATUS.sub("", message)

@@ -13,9 +13,9 @@ from karmada_advisor.claims.template import TemplateKey as ClaimedKey
 from karmada_advisor.fleet.capture import reduced
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.state.stored import part, text_of
+from karmada_advisor.whatif.placement_tests.expectations import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.files import read_test_file
 from karmada_advisor.whatif.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
-from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.running import CaseTries
 from karmada_advisor.whatif.placement_tests.scenario import scenario_of
 from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey, resource_key
@@ -158,13 +158,11 @@ def _cases(
 
 def _schedulers(bindings: Iterable[Manifest]) -> dict[str, Any]:
     """Return the schedulers that exist, if there is another one than the default: each has decided about a binding."""
-    names = {DEFAULT_SCHEDULER_NAME} | {
-        text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME
-        for each in bindings
-        if any(
-            found.get("type") == SCHEDULED_CONDITION for found in part(each, "status").get("conditions") or ()
-        )
-    }
+    names = {DEFAULT_SCHEDULER_NAME}
+    for each in bindings:
+        conditions = part(each, "status").get("conditions") or ()
+        if any(found.get("type") == SCHEDULED_CONDITION for found in conditions):
+            names.add(text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME)
     return {"scheduler": {"names": sorted(names)}} if len(names) > 1 else {}
 
 
@@ -211,17 +209,14 @@ def _workload(binding: Manifest, labels: Mapping[str, str]) -> dict[str, Any]:
     }
     requests = dict(part(spec, "replicaRequirements", "resourceRequest"))
     container = {"name": "main", **({"resources": {"requests": requests}} if requests else {})}
+    pod = {"containers": [container]}
     replicas, kind = spec.get("replicas") or 0, found["kind"]
     if kind in _SCALED:
-        found["spec"] = {"replicas": replicas, "template": {"spec": {"containers": [container]}}}
+        found["spec"] = {"replicas": replicas, "template": {"spec": pod}}
     elif kind == "Job":
-        found["spec"] = {
-            "parallelism": replicas,
-            "completions": replicas,
-            "template": {"spec": {"containers": [container]}},
-        }
+        found["spec"] = {"parallelism": replicas, "completions": replicas, "template": {"spec": pod}}
     elif kind == "Pod":
-        found["spec"] = {"containers": [container]}
+        found["spec"] = pod
     return found
 
 

@@ -9,7 +9,7 @@ from operator import getitem
 from pathlib import Path
 from typing import Any, Final
 
-from karmada_advisor.fleet.documents import documents
+from karmada_advisor.fleet.files import documents
 from karmada_advisor.fleet.source import DEFAULT_NAMESPACE
 from karmada_advisor.state.stored import mapping, with_namespace
 from karmada_advisor.whatif.placement_tests.model import FilePlace, FileProblem
@@ -59,14 +59,8 @@ class LocatedFile:
         else:
             self.value = document.value
             for each in document.repeated:
-                column = next(
-                    (
-                        place.column
-                        for key, place in self._places.keys.items()
-                        if place.line == each.line and key[-1] == each.key
-                    ),
-                    0,
-                )
+                places = (place for key, place in self._places.keys.items() if key[-1] == each.key)
+                column = next((place.column for place in places if place.line == each.line), 0)
                 text = f"{each.key} is there twice (first in line {each.before})"
                 self.problems.append(FileProblem(path, each.line, column, text))
 
@@ -95,22 +89,15 @@ class LocatedFile:
 
     def extents_below(self, path: YamlPath) -> list[YamlPlace]:
         """Return where the values within a list or object are."""
-        return [
-            place
-            for each, place in self._places.values.items()
-            if len(each) > len(path) and each[: len(path)] == path
-        ]
+        below = (each for each in self._places.values if len(each) > len(path))
+        return [self._places.values[each] for each in below if each[: len(path)] == path]
 
     def path_at(self, place: FilePlace, key: str) -> YamlPath | None:
         """Return the path of the value of a key that begins at a place; None if there is none."""
-        return next(
-            (
-                path
-                for path, found in self._places.values.items()
-                if path and path[-1] == key and (found.line, found.column) == place
-            ),
-            None,
-        )
+        for path, found in self._places.values.items():
+            if path and path[-1] == key and (found.line, found.column) == place:
+                return path
+        return None
 
     def offset(self, line: int, column: int) -> int:
         """Return how many characters of the text come before a place."""
@@ -154,11 +141,9 @@ def place_in_file(path: str, manifest: Mapping[str, Any], field: str) -> FilePla
             continue
         if identity_of(with_namespace(value, DEFAULT_NAMESPACE)) != identity_of(manifest):
             continue
-        steps: list[str | int] = []
-        for name, index in _STEP.findall(field):
-            steps.append(int(index) if index else name)
+        steps = tuple(int(index) if index else name for name, index in _STEP.findall(field))
         for length in range(len(steps), 0, -1):
-            found = places.keys.get(tuple(steps[:length])) or places.values.get(tuple(steps[:length]))
+            found = places.keys.get(steps[:length]) or places.values.get(steps[:length])
             if found is not None:
                 return FilePlace(found.line, found.column)
     return FilePlace()

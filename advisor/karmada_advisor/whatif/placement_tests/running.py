@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Iterator, Sequence
+from itertools import combinations
 from typing import Final
 
 from karmada_advisor.whatif.placement_tests import model
-from karmada_advisor.whatif.placement_tests.case_state import CaseState
-from karmada_advisor.whatif.placement_tests.expectations import failures
-from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
-from karmada_advisor.whatif.placement_tests.scenario import (
-    NONE_ODD,
-    OddTemplates,
-    Scenario,
-    combined,
-    decided_by_uid,
-)
+from karmada_advisor.whatif.placement_tests.expectations import PlacedWorkload, failures
+from karmada_advisor.whatif.placement_tests.scenario import NONE_ODD, UIDS, CaseState, OddTemplates, Scenario
 from karmada_advisor.whatif.plan.change import Draft
-from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey
+from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey, resource_key
+from karmada_advisor.whatif.plan.what_if import WrittenChange
 from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.structs import IdentityStruct, field
+from karmada_scheduler.core.assign_replicas import assign_replicas
+from karmada_scheduler.core.decision import TermAttempt
+from karmada_scheduler.dryrun.dry_run import DryRun
+from karmada_scheduler.structs import IdentityStruct, field, replace
+
+MOST_COMBINED: Final = 4
+"""Up to so many templates that depend on each other are tried with each combination of uids."""
 
 
 class CaseTries(IdentityStruct):
@@ -138,3 +138,50 @@ def _not_made(case: model.PlacementCase, step: model.CaseStep | None, text: str)
     if step is None:
         return model.ExpectationFailure("", "", "given", *case.place, None, None, text)
     return model.ExpectationFailure("", str(step), "then", *step.place, None, None, text)
+
+
+def decided_by_uid(step: WrittenChange, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
+    """Yield the templates without a uid of their own whose uid decides where a replica goes."""
+    for decision in step.decisions:
+        binding = step.known.bindings.get(decision.key)
+        uid = "" if binding is None else binding.spec.resource.uid
+        if uid not in UIDS:
+            continue
+        other = UIDS[1 - UIDS.index(uid)]
+        if rules.frameworks.has_own_plugins or any(_differs(each, other) for each in decision.attempts):
+            yield resource_key(step.objects.bindings[decision.key])
+
+
+def _differs(attempt: TermAttempt, other: str) -> bool:
+    """Return whether the workload would get other replicas from a run of the algorithm if ``other`` was its uid.
+
+    The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
+    is made again; plugins of one's own are not asked.
+    """
+    cycle = attempt.cycle
+    if cycle is None or attempt.error is not None:
+        return False
+    spec = cycle.binding.spec
+    resource = spec.resource._replace(uid=other)
+    twin = replace(cycle, binding=replace(cycle.binding, spec=replace(spec, resource=resource)))
+    return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
+
+
+def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:
+    """Yield which of the templates get an odd uid in each try, none of them first.
+
+    Args:
+        dependent: The templates whose uid decides something.
+        is_coupled: Whether the decision about one may change that about another. If not, one try has both
+            parities of all of them.
+    """
+    names = sorted(dependent)
+    yield NONE_ODD
+    if not is_coupled or len(names) == 1:
+        sizes = range(len(names), len(names) + 1)
+    elif len(names) <= MOST_COMBINED:
+        sizes = range(1, len(names) + 1)
+    else:
+        sizes = range(1, len(names) + 1, len(names) - 1)  # each alone, and all of them
+    for size in sizes if names else ():
+        yield from map(frozenset, combinations(names, size))

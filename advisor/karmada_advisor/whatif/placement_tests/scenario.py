@@ -5,40 +5,41 @@ A template in Git has no uid, and ties between clusters go by its parity.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from itertools import combinations
 from typing import Final
 
-from karmada_advisor.claims.model import DetectorOptions
+from karmada_advisor.claims.model import DetectorOptions, Replicas
 from karmada_advisor.claims.policy import read_policy
-from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, template_of
+from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, TemplateKey, template_of
 from karmada_advisor.fleet.rules import dry_running
 from karmada_advisor.state.model import SchedulerShown, SchedulerStatus
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.state.stored import part, policy_key, text_of
 from karmada_advisor.whatif.placement_tests.model import PlacementTestFile, ScenarioChange
+from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.lint import lint_clusters, lint_written
 from karmada_advisor.whatif.plan.lint_upgrade import lint_for_1_19
 from karmada_advisor.whatif.plan.objects import (
+    ChangeError,
     Manifest,
     PlanObjects,
     UnversionedTemplateKey,
+    object_name,
     resource_key,
     template_key,
+    unversioned,
     with_defaults,
     with_id,
 )
-from karmada_advisor.whatif.plan.question import Known, known_of
-from karmada_advisor.whatif.plan.what_if import WrittenChange
-from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
+from karmada_advisor.whatif.plan.question import Known, PlanInputs, known_after, known_of
+from karmada_advisor.whatif.plan.what_if import WhatIf, WrittenChange
+from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME, Binding, BindingKey
 from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES, DecisionRules, FeatureGates
 from karmada_scheduler.core.algorithms.webster import prefers_descending_names
-from karmada_scheduler.core.assign_replicas import assign_replicas
-from karmada_scheduler.core.decision import Decision, TermAttempt
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.profile.factory import Registration
@@ -124,19 +125,12 @@ def scenario_of(file: PlacementTestFile, own: Sequence[Registration] = ()) -> It
     known = known_of(objects)
     shown = ShownObjects(Workloads(None), clock=clock.now)
     gates = FeatureGates(file.gates, _rules(file))
+    detector = _detector(file)
+    lints = _lints(file, known, detector)
     with dry_running(replace(file.rules, own=own), gates, shown) as dry_run:
-        yield Scenario(
-            objects,
-            known,
-            dry_run,
-            clock,
-            schedulers_named(
-                file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
-            ),
-            detector := _detector(file),
-            file.evicts,
-            _lints(file, known, detector),
-        )
+        names = file.scheduler_names or sorted(dry_run.frameworks.names or (DEFAULT_SCHEDULER_NAME,))
+        schedulers = schedulers_named(names)
+        yield Scenario(objects, known, dry_run, clock, schedulers, detector, file.evicts, lints)
 
 
 def _lints(file: PlacementTestFile, known: Known, detector: DetectorOptions) -> dict[str, Sequence[str]]:
@@ -209,9 +203,6 @@ OddTemplates = frozenset[UnversionedTemplateKey]
 """The templates without a uid that get an odd one; the others get an even one."""
 
 NONE_ODD: Final[OddTemplates] = frozenset()
-MOST_COMBINED: Final = 4
-"""Up to so many templates that depend on each other are tried with each combination of uids."""
-
 _CANDIDATES: Final = ("none-0", "none-1")
 UIDS: Final = tuple(
     next(each for each in _CANDIDATES if prefers_descending_names(each) is descending)
@@ -230,51 +221,159 @@ def with_uids(objects: PlanObjects, odd: OddTemplates) -> PlanObjects:
     return found
 
 
-def decided_by_uid(step: WrittenChange, rules: DryRun) -> Iterator[UnversionedTemplateKey]:
-    """Yield the templates without a uid of their own whose uid decides where a replica goes."""
-    for decision in step.decisions:
-        binding = step.known.bindings.get(decision.key)
-        uid = "" if binding is None else binding.spec.resource.uid
-        if uid in UIDS and (
-            rules.frameworks.has_own_plugins or _depends_on_uid(decision, UIDS[1 - UIDS.index(uid)])
-        ):
-            yield resource_key(step.objects.bindings[decision.key])
+class CaseState(Struct):
+    """The objects of one case after each step.
 
-
-def _depends_on_uid(decision: Decision, other: str) -> bool:
-    """Return whether the workload would get other replicas if ``other`` was its uid.
-
-    The division is the only step of the core that reads the uid: ties go to the earlier or to the later name. So it
-    is made again for each run of the algorithm; plugins of one's own are not asked.
+    Attributes:
+        scenario: What cases share.
+        objects: As they are now.
+        known: The same as values.
+        sizes: Of workloads that only an interpreter can read; a scaled one has the new number.
+        odd: The templates without a uid that have an odd one here.
+        last: What the last step has written; None before the first decision.
+        what_if: What the last step does.
+        before: The bindings before it.
+        bindings_before: The same as manifests.
     """
-    return any(_differs(each, other) for each in decision.attempts)
+
+    scenario: Scenario
+    objects: PlanObjects
+    known: Known
+    sizes: dict[TemplateKey, Replicas]
+    odd: OddTemplates
+    last: WrittenChange | None = None
+    what_if: WhatIf | None = None
+    before: Mapping[BindingKey, Binding] = field(default_factory=dict)
+    bindings_before: Mapping[BindingKey, Manifest] = field(default_factory=dict)
+
+    @classmethod
+    def begin(
+        cls,
+        scenario: Scenario,
+        odd: OddTemplates,
+        given: Sequence[ScenarioChange],
+        names: Collection[str] | None,
+    ) -> CaseState:
+        """Return a state in which the first decisions are made.
+
+        Args:
+            scenario: What cases share.
+            odd: The templates without a uid that get an odd one.
+            given: Changes before the first decision.
+            names: How the case names the workloads that it is about; None for all. Others may be left out.
+
+        Raises:
+            ChangeError: A change cannot be made.
+        """
+        base = scenario.with_uids(odd)
+        scenario.clock.at = START
+        draft = Draft(base)
+        make_changes(draft, given)
+        for each in given:
+            if each.word == "at":
+                scenario.clock.at = each.value
+        after = with_uids(draft.after, odd)
+        after.clusters = {
+            name: each
+            for name, each in after.clusters.items()
+            if "deletionTimestamp" not in part(each, "metadata") or each is base.clusters.get(name)
+        }
+        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        if names is not None and not scenario.rules.is_coupled:
+            wanted = {key for name in names for key in draft.workloads(name)}
+            after.templates = {key: each for key, each in after.templates.items() if key in wanted}
+        start = PlanObjects(after.clusters, dict(base.bindings), after.policies)
+        bound = dict.fromkeys(map(resource_key, base.bindings.values()))
+        stored = {key: base.templates[key] for key in bound if key in base.templates}
+        start.templates = {key: each for key, each in stored.items() if after.templates.get(key) is each}
+        sizes = dict(scenario.detector.sizes)
+        known = known_after(scenario.known, scenario.objects, start)
+        state = cls(scenario, start, known, sizes, odd)
+        state._scaled(given)
+        state._take(after)
+        return state
+
+    def step(self, changes: Sequence[ScenarioChange]) -> None:
+        """Make changes, let Karmada and the scheduler act, and write what they decide.
+
+        Raises:
+            ChangeError: A change cannot be made, or Karmada would refuse it.
+        """
+        draft = Draft(self.objects)
+        make_changes(draft, changes)
+        self.scenario.clock.step(changes)
+        self._scaled(changes)
+        after = with_uids(draft.after, self.odd)
+        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        self._take(after)
+
+    def _scaled(self, changes: Iterable[ScenarioChange]) -> None:
+        """Let scaled workloads have their new size."""
+        draft = Draft(PlanObjects(templates={**self.objects.templates, **self.scenario.objects.templates}))
+        for each in changes:
+            if each.word != "scale":
+                continue
+            for key in draft.workloads(each.subject):
+                for sized, size in self.sizes.items():
+                    if unversioned(sized) == key:
+                        self.sizes[sized] = size._replace(replicas=each.value)
+
+    def _take(self, after: PlanObjects) -> None:
+        scenario = self.scenario
+        draft = Draft(self.objects)
+        draft.after = after
+        scenario.show_workloads(after.templates.values())
+        self.before, self.bindings_before = self.known.bindings, self.objects.bindings
+        self.what_if = WhatIf(
+            PlanInputs(
+                self.objects,
+                draft,
+                scenario.rules,
+                scenario.rules,
+                evicts=scenario.evicts,
+                with_drift=False,
+                schedulers=scenario.schedulers,
+                detector=replace(scenario.detector, sizes=dict(self.sizes)),
+                known=self.known,
+            ),
+            remembers=True,
+        )
+        self.last = self.what_if.step(scenario.clock.at)
+        self.objects, self.known = self.last.objects, self.last.known
 
 
-def _differs(attempt: TermAttempt, other: str) -> bool:
-    cycle = attempt.cycle
-    if cycle is None or attempt.error is not None:
-        return False
-    spec = cycle.binding.spec
-    resource = spec.resource._replace(uid=other)
-    twin = replace(cycle, binding=replace(cycle.binding, spec=replace(spec, resource=resource)))
-    return assign_replicas(twin, attempt.selected) != assign_replicas(cycle, attempt.selected)
+def make_change(draft: Draft, change: ScenarioChange) -> None:
+    """Make one change.
 
-
-def combined(dependent: OddTemplates, *, is_coupled: bool) -> Iterator[OddTemplates]:
-    """Yield which of the templates get an odd uid in each try, none of them first.
-
-    Args:
-        dependent: The templates whose uid decides something.
-        is_coupled: Whether the decision about one may change that about another. If not, one try has both
-            parities of all of them.
+    Raises:
+        ChangeError: It cannot be made.
     """
-    names = sorted(dependent)
-    yield NONE_ODD
-    if not is_coupled or len(names) == 1:
-        sizes = range(len(names), len(names) + 1)
-    elif len(names) <= MOST_COMBINED:
-        sizes = range(1, len(names) + 1)
-    else:
-        sizes = range(1, len(names) + 1, len(names) - 1)  # each alone, and all of them
-    for size in sizes if names else ():
-        yield from map(frozenset, combinations(names, size))
+    word, subject, value = change.word, change.subject, change.value
+    try:
+        match word:
+            case "at":  # it sets the clock of the state
+                return
+            case "apply":
+                draft.put(value)
+            case "edit":
+                draft.edit(*object_name(subject, word), value)
+            case "delete":
+                draft.delete(*object_name(subject, word))
+            case "ready":
+                draft.ready(subject, is_ready=value)
+            case "without" | "cordon" | "uncordon" | "rebalance":
+                getattr(draft, word)(subject)
+            case _:  # what has a value besides the name of its object
+                getattr(draft, word)(subject, value)
+    except ChangeError as problem:
+        raise ChangeError(str(problem).removeprefix("--").replace(" (--", " (")) from problem
+
+
+def make_changes(draft: Draft, changes: Iterable[ScenarioChange]) -> None:
+    """Make changes in their order.
+
+    Raises:
+        ChangeError: One cannot be made.
+    """
+    for each in changes:
+        make_change(draft, each)

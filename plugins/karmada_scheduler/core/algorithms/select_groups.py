@@ -9,9 +9,10 @@ Source: karmada v1.18.2 pkg/scheduler/core/spreadconstraint/select_groups.go.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Final
 
 from karmada_scheduler.core.algorithms import columns
+from karmada_scheduler.structs import Struct
 
 _MAX_CELLS: Final = 60_000_000
 """Cells of a table, at some 10 ns: 100 regions with a maximum of 99 and a minimum of 5,000 clusters have 50 million."""
@@ -21,7 +22,7 @@ class TooManyCellsError(ValueError):
     """The table would take too long."""
 
 
-class RegionGroup(NamedTuple):
+class RegionGroup(Struct, frozen=True):
     """A region.
 
     Attributes:
@@ -34,7 +35,7 @@ class RegionGroup(NamedTuple):
     weight: int
 
 
-class Limits(NamedTuple):
+class Limits(Struct, frozen=True):
     """Limits that a sufficient set of groups satisfies.
 
     Attributes:

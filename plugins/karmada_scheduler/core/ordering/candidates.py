@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple, overload
+from typing import Final, overload
 
 from karmada_scheduler.api.binding import TargetCluster
 from karmada_scheduler.api.quantity import wrap32
@@ -12,6 +12,7 @@ from karmada_scheduler.core.algorithms.go_sort import sort_descending
 from karmada_scheduler.core.algorithms.select_groups import RegionGroup
 from karmada_scheduler.core.algorithms.webster import SortedVotes
 from karmada_scheduler.framework.cycle import Candidate
+from karmada_scheduler.structs import Struct
 
 NO_MORE: Final[Mapping[str, int]] = {}
 
@@ -25,7 +26,7 @@ def sort_key(candidate: Candidate) -> SortKey:
     return tier, -score, -available, cluster.name
 
 
-class Region(NamedTuple):
+class Region(Struct, frozen=True):
     """The candidates of one region, in the order of preference, and what the selection of regions reads of them."""
 
     group: RegionGroup

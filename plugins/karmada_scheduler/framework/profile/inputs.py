@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from karmada_scheduler.framework.handle import Handle
 from karmada_scheduler.framework.plugin import ObservePlugin, Plugin
@@ -14,7 +14,7 @@ from karmada_scheduler.framework.runtime.observing import Observing
 from karmada_scheduler.structs import Struct, field
 
 
-class PluginInstance(NamedTuple):
+class PluginInstance(Struct, frozen=True):
     """A plugin of a profile, with its registration and args, and with what tells it about changes, if it wants that."""
 
     registration: Registration

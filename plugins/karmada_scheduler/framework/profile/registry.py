@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from karmada_scheduler.framework.profile.factory import Registration
+from karmada_scheduler.structs import Struct
 
 
 class SelectionMessage(NamedTuple):
@@ -15,7 +16,7 @@ class SelectionMessage(NamedTuple):
     text: str
 
 
-class Selection(NamedTuple):
+class Selection(Struct, frozen=True):
     """The enabled plugins."""
 
     registry: Registry
