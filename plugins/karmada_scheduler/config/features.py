@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, Literal
 
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct
 
 if TYPE_CHECKING:
     from karmada_scheduler.api.placement import Placement
@@ -122,7 +122,7 @@ class FeatureGates(Struct, frozen=True):
         rules: The rules of the karmada-scheduler whose decisions are made.
     """
 
-    settings: Mapping[str, bool] = field(default_factory=lambda: MappingProxyType({}))
+    settings: Mapping[str, bool] = MappingProxyType({})
     rules: DecisionRules = DEFAULT_RULES
 
     def enabled(self, name: str) -> bool:

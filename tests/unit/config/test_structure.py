@@ -22,7 +22,7 @@ class Colour(Enum):
 
 class Inner(Struct):
     size: int
-    tags: list[str] = []
+    tags: tuple[str, ...] = ()
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Everything:
         ("colour", "blue", Colour.BLUE),
         ("mode", "b", "b"),
         ("inner", {"size": 1}, Inner(1)),
-        ("inners", [{"size": 1, "tags": ["x"]}], (Inner(1, ["x"]),)),
+        ("inners", [{"size": 1, "tags": ["x"]}], (Inner(1, ("x",)),)),
         ("names", ["a"], ("a",)),
         ("unique", ["a", "a"], frozenset({"a"})),
         ("byName", {"a": 1}, {"a": 1.0}),
