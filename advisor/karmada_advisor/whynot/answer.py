@@ -6,8 +6,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from karmada_advisor.explain.model import Cause, Provenance
-from karmada_advisor.explain.remedy_model import ObjectShown
+from karmada_advisor.explain.model import Cause, ObjectShown, Provenance
 from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.schedulers import Schedulers

@@ -9,8 +9,7 @@ from typing import Any, Final
 from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.remedy_model import Remedy, RemedyEdit, RemedySearch
+from karmada_advisor.explain.model import Explanation, Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.quota import KIND as QUOTA
