@@ -45,9 +45,8 @@ from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet, ScheduledObjects
-from karmada_advisor.whynot.remedies import editable
+from karmada_advisor.whynot.remedies import answer_unclaimed, editable
 from karmada_advisor.whynot.scheduled import alternatives
-from karmada_advisor.whynot.undecided import answer_unclaimed
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
