@@ -15,11 +15,12 @@ from karmada_advisor.cli.questions import rules_of, source_of
 from karmada_advisor.explain.amounts import at, counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster, ranked
 from karmada_advisor.explain.explain import fleet_of
-from karmada_advisor.explain.explaining import Explaining, explaining, unclaimed_template
+from karmada_advisor.explain.explaining import Explaining, explaining
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
 from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.unclaimed import unclaimed_template
 from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError

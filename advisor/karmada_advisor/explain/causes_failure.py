@@ -155,17 +155,12 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
     error, feasible = trace.error, len(situation.now.attempt.candidates)
     limits = {field: list(pair) for field, pair in trace.limits.items()}
     evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": feasible}
-    is_without_maximum = trace.by in limits and trace.limits[trace.by][1] == 0
-    if "MinGroups" in error:
-        least = trace.limits[trace.by][0] if trace.by in limits else 0
-        groups = len(trace.groups) if trace.by == "region" else feasible
-        if is_without_maximum and groups >= least:  # not the minimum is unmet
-            yield _zero_maximum(trace.by, evidence)
-            return
+    least, most = trace.limits.get(trace.by, (0, 1))
+    groups = len(trace.groups) if trace.by == "region" else feasible
+    is_unmet = "MinGroups" in error and (most != 0 or groups < least)
+    if is_unmet:
         yield from _minimum(situation, trace, evidence)
-        if is_without_maximum:
-            yield _zero_maximum(trace.by, evidence)
-    elif is_without_maximum:
+    if most == 0:
         yield _zero_maximum(trace.by, evidence)
     elif "no enough resource" in error:
         yield from _too_little(situation, trace, evidence)
@@ -173,7 +168,7 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
         names = list(trace.ignored)
         text = f"only cluster and region are supported as spread constraints, not {', '.join(names)}"
         yield Cause("SpreadUnsupported", Stage.SELECT, evidence | {"unsupported": names}, text)
-    else:
+    elif not is_unmet:
         yield Cause("SelectFailed", Stage.SELECT, evidence, error)
 
 

@@ -6,19 +6,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 
-from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.inputs import ExplainInputs
-from karmada_advisor.explain.model import Explanation
-from karmada_advisor.explain.policies import template_named
-from karmada_advisor.explain.unclaimed import explain_unclaimed
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.read import workload_reader
 from karmada_advisor.fleet.rules import Rules, not_known, print_warning
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.reading import Facts
 from karmada_advisor.state.schedulers import Schedulers
-from karmada_scheduler.api.binding import Binding, BindingKey
-from karmada_scheduler.api.workload import Workload
+from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
@@ -112,32 +107,3 @@ def explaining(
         using = Explaining(fleet, rules, dry_run, Snapshot.of(fleet.clusters), schedulers, as_new)
         using.show(using.snapshot)
         yield using
-
-
-def unclaimed_template(fleet: Fleet) -> tuple[Template, Explanation] | None:
-    """Return the wanted workload and why it has no binding; None if it has one, or was not read.
-
-    Raises:
-        NoAnswerError: The policies cannot be read.
-    """
-    workload = fleet.unclaimed_template()
-    if workload is None:
-        return None
-    return why_unclaimed(fleet, workload)
-
-
-def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanation]:
-    """Return a workload without a binding, and why it has none."""
-    template = template_named(workload, workload.labels)
-    return template, explain_unclaimed(
-        template,
-        fleet.policies,
-        source=fleet.source,
-        priority_classes=fleet.priority_classes,
-        events=fleet.warning_events(),
-    )
-
-
-def explain_template(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
-    """Return a template without a binding by its own kind, and why it has none."""
-    return BindingKey(template.kind, template.namespace, template.name), why_unclaimed(fleet, template)[1]

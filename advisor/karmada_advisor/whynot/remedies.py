@@ -15,10 +15,10 @@ from karmada_advisor.explain.explaining import Explaining
 from karmada_advisor.explain.inputs import ExplainInputs
 from karmada_advisor.explain.model import Explanation, Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.explain.policies import Miss, differing_label, holder_of, match_of, matching, misses
-from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import StateName, Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.quota import KIND as QUOTA
+from karmada_advisor.state.reading import lacks_a_decision
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.whynot.answer import WhyNotQuestion, answer
 from karmada_advisor.whynot.found_edits import SearchBounds
@@ -50,7 +50,7 @@ _HELD: Final = frozenset({StateName.HELD, StateName.NOBODY_DECIDES})
 def with_remedies(
     explanation: Explanation, inputs: ExplainInputs, using: Explaining, seconds: float
 ) -> Explanation:
-    """Return an explanation with the changes that help the binding; the same unless ``state.curable`` says that it may be cured.
+    """Return an explanation with the changes that help the binding; the same unless ``state.reading`` says that it may be cured.
 
     Args:
         explanation: The explanation of the binding.
