@@ -6,7 +6,6 @@ ApplyClusterPolicy; pkg/util/binding.go MergePolicySuspension.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from karmada_advisor.claims.model import DetectorOptions, Replicas
@@ -35,14 +34,10 @@ _REPLACED: Final = ("resource", "replicaRequirements", "replicas", "components",
 """Fields that the detector replaces; all others of an existing binding stay, the targets above all."""
 
 
-class MissingPriorityClassError(LookupError):
-    """The PriorityClass of a policy does not exist: the detector makes no binding."""
-
-
 def binding_spec(
     policy: ClaimingPolicy, template: Template, before: Manifest | None, options: DetectorOptions
-) -> dict[str, Any]:
-    """Return the spec of a binding after the detector has applied a policy.
+) -> dict[str, Any] | None:
+    """Return the spec of a binding after the detector has applied a policy; None if its PriorityClass does not exist.
 
     Replicas that are not known stay as they are in the binding.
 
@@ -53,11 +48,15 @@ def binding_spec(
         options: How the detector runs.
 
     Raises:
-        MissingPriorityClassError: The policy names a PriorityClass that does not exist.
         ManifestError: A field of the template has the wrong type.
     """
     replicas = replicas_of(template, options)
+    classes = options.known_classes if template.key.namespace and policy.priority_class else None
+    if classes is not None and policy.priority_class not in classes:
+        return None
     made = _made(policy, template, replicas, options)
+    if classes is not None:
+        made["schedulePriority"] = {"priority": classes[policy.priority_class]}
     suspended = None if before is None else before.get("suspension")
     suspension = merged_suspension(suspended, policy.spec.get("suspension"))
     if suspension is not None:
@@ -98,24 +97,15 @@ def _made(
         spec["replicas"] = replicas.replicas
     if replicas.known and replicas.requirements is not None:
         spec["replicaRequirements"] = replicas.requirements
-    if template.key.namespace:
-        if options.gates.enabled("WorkloadAffinity") and (groups := _groups(policy, template)):
-            spec["workloadAffinityGroups"] = groups
-        if options.known_classes is not None and policy.priority_class:
-            spec["schedulePriority"] = {"priority": _priority(policy, options.known_classes)}
+    counts_groups = template.key.namespace and options.gates.enabled("WorkloadAffinity")
+    if counts_groups and (groups := _groups(policy, template)):
+        spec["workloadAffinityGroups"] = groups
     return spec
 
 
 def _resource(template: Template) -> dict[str, object]:
     more = {"uid": template.uid, "resourceVersion": template.resource_version}
     return object_fields(template.key) | {name: value for name, value in more.items() if value}
-
-
-def _priority(policy: ClaimingPolicy, classes: Mapping[str, int]) -> int:
-    try:
-        return classes[policy.priority_class]
-    except KeyError:
-        raise MissingPriorityClassError(policy.priority_class) from None
 
 
 def _groups(policy: ClaimingPolicy, template: Template) -> dict[str, str]:

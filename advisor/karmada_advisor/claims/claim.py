@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from karmada_advisor.claims.binding_spec import FROM_POLICY, MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.binding_spec import FROM_POLICY, binding_spec
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
     DEFAULTS,
@@ -199,9 +199,8 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
         return Waits.NAME
     if policy.match(template) is Match.NONE:
         return Waits.MATCH
-    try:
-        spec = binding_spec(policy, template, None if binding is None else binding.spec, detector.options)
-    except MissingPriorityClassError:
+    spec = binding_spec(policy, template, None if binding is None else binding.spec, detector.options)
+    if spec is None:
         return Waits.PRIORITY_CLASS
     is_applied = binding is not None and _is_applied(policy, binding, spec)
     return Waits.NOTHING if is_applied else Waits.TEMPLATE_CHANGE

@@ -13,7 +13,7 @@ from karmada_advisor.state.quota import quantity_text
 from karmada_advisor.whynot.found_edits import available
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
+from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -33,8 +33,6 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from _capacity(context, context.cluster, Side.CLUSTER)
     yield from requests(context)
     for number, each in enumerate(context.competitors()):
-        if number >= NEAREST:
-            break
         yield from less(context, each.cluster, Side.COMPETITOR, extra=0.1 * number)
 
 
