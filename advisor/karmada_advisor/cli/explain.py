@@ -18,7 +18,7 @@ from karmada_advisor.cli.questions import process_of, rules_by, rules_of, source
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.explain.inputs import explaining
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
 from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.explain.unclaimed import unclaimed_template

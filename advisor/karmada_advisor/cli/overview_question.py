@@ -14,7 +14,7 @@ from karmada_advisor.cli.known_names import check_namespace, of_policy
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import process_of, rules_by
 from karmada_advisor.explain.amounts import at
-from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.explain.inputs import explaining
 from karmada_advisor.explain.model import Cause, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,

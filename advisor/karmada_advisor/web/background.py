@@ -14,7 +14,7 @@ from typing import Final
 
 from karmada_advisor.cli.flags.what_if import REMEDIES, SURVIVE_FAIL_ON
 from karmada_advisor.cli.survive import fail_on_of, settings_of
-from karmada_advisor.explain.explaining import Explaining
+from karmada_advisor.explain.inputs import Explaining
 from karmada_advisor.explain.model import Cause
 from karmada_advisor.explain.overview import Causes, causes_of_state, find_causes
 from karmada_advisor.explain.situation import Situation

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, is_skipped_namespace
-from karmada_advisor.explain.explaining import Explaining
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.inputs import Explaining, ExplainInputs
 from karmada_advisor.explain.model import Explanation, Remedy, RemedyEdit, RemedySearch
 from karmada_advisor.explain.policies import Miss, differing_label, holder_of, match_of, matching, misses
 from karmada_advisor.state.model import StateName, Target
@@ -345,7 +344,7 @@ def _cured(
     after: Manifest | None = changed.manifests[change.target]
     is_policy = read is not manifest
     if is_policy:
-        from karmada_advisor.whynot.scheduled import received  # as in whynot.objects
+        from karmada_advisor.claims.claim import received  # as in whynot.objects
 
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
