@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from karmada_advisor.claims.binding_spec import FROM_POLICY, binding_spec
+from karmada_advisor.claims.binding_spec import FROM_POLICY, binding_spec, replicas_of
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
     DEFAULTS,
@@ -21,7 +21,6 @@ from karmada_advisor.claims.model import (
     Waits,
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy, refusal
-from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, read_binding
 from karmada_advisor.claims.template import (
