@@ -324,9 +324,7 @@ def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:
     if not found:
         replicas = situation.placement.get(cluster, 0)
         wanted = goal.replicas if isinstance(goal, OnCluster) else 1
-        text = (
-            f"{cluster} gets {replicas} of the {counted(situation.inputs.binding.spec.replicas, 'replica')}"
-        )
+        text = f"{cluster} gets {replicas} of the {counted(situation.spec.replicas, 'replica')}"
         found = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
     return ranked(found)
 

@@ -85,7 +85,7 @@ def own_replicas(situation: Situation) -> Iterator[Cause]:
     if found is None:
         return
     replicas, asked = situation.present[found.cluster], found.shown(found.own)
-    request = shown(found.resource, request_of(situation.inputs.binding.spec)[found.resource])
+    request = shown(found.resource, request_of(situation.spec)[found.resource])
     evidence = _evidence(found) | {"replicas": replicas, "request": request, "asked": asked}
     text = (
         f"{replicas} placed replicas count as capacity of {found.cluster} whatever they request now: they need "
@@ -101,8 +101,8 @@ def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
     if divide is None or divide.strategy not in {DYNAMIC_WEIGHT, AGGREGATED}:
         return  # the others do not count capacity
     for name in situation.present:
-        cluster = situation.inputs.snapshot.get(name)
-        for resource in request_of(situation.inputs.binding.spec) if cluster is not None else ():
+        cluster = situation.snapshot.get(name)
+        for resource in request_of(situation.spec) if cluster is not None else ():
             if cluster is not None and (found := _overcommit(situation, cluster, resource)) is not None:
                 yield found
 
@@ -113,7 +113,7 @@ def _overcommit(situation: Situation, cluster: Cluster, resource: str) -> _Overc
     What a cluster reports includes the requests of its pending Pods, so a negative rest is certain. Before a report that
     includes the bindings, it is certain if they request more than the whole capacity, or if the report is older.
     """
-    binding, summary = situation.inputs.binding, cluster.resource_summary
+    binding, summary = situation.binding, cluster.resource_summary
     capacity = summary.allocatable.get(resource) if summary is not None else None
     if summary is None or capacity is None:
         return None
@@ -238,7 +238,7 @@ def not_in_models(situation: Situation) -> Iterator[Cause]:
 
     Source: karmada v1.18.2 pkg/estimator/client/general.go.
     """
-    request, found = request_of(situation.inputs.binding.spec), dict[str, list[str]]()
+    request, found = request_of(situation.spec), dict[str, list[str]]()
     for candidate in situation.now.attempt.candidates:
         for name in without_model(candidate.cluster, request, situation.inputs.algorithm.gates):
             if name != _PODS:

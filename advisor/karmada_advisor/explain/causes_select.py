@@ -37,13 +37,13 @@ def refusals_of(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
 
 def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
     """Return why the affinity term that selects a cluster is not in use."""
-    cycle, found = basis.cycle, situation.inputs.snapshot.get(cluster)
+    cycle, found = basis.cycle, situation.snapshot.get(cluster)
     if found is None or cycle.term is None:
         return []
     terms = cycle.placement.cluster_affinities
     names = [each.affinity_name for each in terms]
     used = names.index(cycle.affinity_name)
-    overflow = situation.inputs.binding.spec.is_workload
+    overflow = situation.spec.is_workload
 
     def selects(term: ClusterAffinityTerm) -> bool:
         others = (other.affinity for other in term.overflow_affinities if overflow)
@@ -66,7 +66,7 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
             again = "return there when it works, and its Events say what it waits for"
             text = f"{left}; {plugin} proposes to {again}"
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
-    wanted = situation.inputs.binding.spec.replicas
+    wanted = situation.spec.replicas
     short_of = [candidate for candidate in basis.attempt.selected if candidate.available < wanted]
     if cycle.placement.is_duplicated and short_of:
         never = "Duplicated never asks how many replicas a cluster can take"
@@ -115,8 +115,7 @@ def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     best = {cell.plugin for cell in cells if cell.normalized == MAX_CLUSTER_SCORE}
     if all(cell.plugin not in best for cell in basis.score.get(cluster, ())):
         return False
-    placement = situation.first.placement or {}
-    return cluster in placement and bool(placement[cluster] or not situation.inputs.binding.spec.replicas)
+    return situation.is_on(situation.first.placement, cluster)
 
 
 def _set_suffices(trace: SelectTrace, evidence: Mapping[str, Any]) -> Iterator[Cause]:

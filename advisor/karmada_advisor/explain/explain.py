@@ -26,7 +26,7 @@ from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import condition_for, retryable
+from karmada_scheduler.core.condition import ConditionSpec, condition_for, retryable
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.estimator.nodes import CPU
 from karmada_scheduler.framework.diagnosis import FitError
@@ -55,13 +55,15 @@ def explain(
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
+    is_expected = situation.is_decided and situation.asks and situation.is_foreseen
+    expected = condition_for(situation.now.decision.error) if is_expected else None
     found = model.Explanation(
         binding=_head_of(inputs.binding),
         state=situation.stored,
         provenance=_provenance(situation, source, tense),
         would_be=_would_be(situation, causes) if situation.is_foreseen else None,
         causes=causes,
-        condition=_condition(situation),
+        condition=_condition(situation.binding, expected),
     )
     return found if not (inputs.is_judged and situation.is_decided) else _with_steps(found, situation)
 
@@ -77,7 +79,7 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
     """
     now = at(facts.now) if facts.now is not None else ""
     provenance = model.Provenance(model.Tense.RECOMPUTED, source, now)
-    state, condition = state_of(binding, manifest, facts), _stored_condition(binding, agrees=True)
+    state, condition = state_of(binding, manifest, facts), _condition(binding)
     return model.Explanation(_head_of(binding), state, provenance, condition=condition)
 
 
@@ -220,7 +222,7 @@ def _trigger(situation: Situation) -> TriggerTrace:
 
 
 def _terms(situation: Situation) -> tuple[TermRow, ...]:
-    placement = situation.inputs.binding.spec.placement
+    placement = situation.spec.placement
     if placement is None or not placement.cluster_affinities or placement.cluster_affinity is not None:
         return ()
     decision = situation.shown.decision
@@ -237,19 +239,12 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
     return tuple(rows)
 
 
-def _condition(situation: Situation) -> model.ConditionShown | None:
-    binding, agrees = situation.inputs.binding, True
-    if situation.is_decided and situation.asks and situation.is_foreseen:
-        expected = condition_for(situation.now.decision.error)
-        status, reason, *_ = condition_of(binding)
-        agrees = (status, reason) == (expected.status, expected.reason)
-    return _stored_condition(binding, agrees=agrees)
-
-
-def _stored_condition(binding: Binding, *, agrees: bool) -> model.ConditionShown | None:
+def _condition(binding: Binding, expected: ConditionSpec | None = None) -> model.ConditionShown | None:
+    """Return the condition Scheduled of a binding, compared with the one that a decision now would write, if there is one."""
     if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
     status, reason, message, since = condition_of(binding)
+    agrees = expected is None or (status, reason) == (expected.status, expected.reason)
     is_current = binding.status.scheduler_observed_generation == binding.generation
     return model.ConditionShown(status, reason, message, is_current, agrees, since)
 
@@ -265,7 +260,7 @@ def _warnings(situation: Situation) -> Iterator[str]:
         for name, near in cause.evidence["unknown"].items():
             end = f". Nearest: {near}." if near else "."
             yield f"clusterNames contains {name}, which does not exist{end}"
-    placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
+    placement, snapshot = situation.spec.placement, situation.snapshot
     for rule in placement.static_weights if placement is not None else ():
         if absent := [name for name in rule.target_cluster.cluster_names if snapshot.get(name) is None]:
             yield f"a static weight is for {', '.join(absent)}: no such cluster exists"
@@ -274,17 +269,17 @@ def _warnings(situation: Situation) -> Iterator[str]:
         yield f"{state.scheduler}: nobody decides about the next change"
     yield from _tainted(situation)
     yield from _leaving(situation)
-    if not is_claimed(situation.inputs.binding):
+    if not is_claimed(situation.binding):
         yield "no policy claims the binding (it has no policy id as a label): the scheduler leaves it alone"
 
 
 def _tainted(situation: Situation) -> Iterator[str]:
     """Yield the clusters that would refuse the binding if they did not have it, and those that keep it for a time only."""
-    placement = situation.inputs.binding.spec.placement
+    placement = situation.spec.placement
     if placement is None:
         return
     for name in situation.placement:
-        cluster = situation.inputs.snapshot.get(name)
+        cluster = situation.snapshot.get(name)
         if cluster is None:
             continue
         for taint in untolerated(cluster.taints, placement.cluster_tolerations)[:1]:
@@ -302,7 +297,7 @@ def _leaving(situation: Situation) -> Iterator[str]:
     refused = situation.now.attempt.diagnosis.result_by_cluster
     for name, replicas in situation.present.items():
         end = f"at the next decision its {replicas} replicas leave it"
-        if situation.inputs.snapshot.get(name) is None:
+        if situation.snapshot.get(name) is None:
             yield f"{name} does not exist: {end}"
         elif name in refused:
             yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
@@ -317,11 +312,11 @@ def _notes(situation: Situation) -> Iterator[str]:
         yield f"{view.proposal.get('plugin')} proposes another placement, which is not written: {view.waits_for}"
     if not situation.placement or situation.now.decision.error is not None:
         return
-    spec, targets = situation.inputs.binding.spec, situation.now.decision.targets or ()
+    spec, targets = situation.spec, situation.now.decision.targets or ()
     if situation.inputs.quotas is None and situation.asks and grows(spec, spec.clusters, targets):
         yield NOT_READ
     candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
-    if not candidates or not situation.inputs.binding.spec.replicas:
+    if not candidates or not situation.spec.replicas:
         return
     most = max(candidates, key=lambda each: each.available)
     rest = [each.available for each in candidates if each.name in situation.placement]

@@ -176,7 +176,7 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
 
 def _row(situation: Situation, name: str) -> ClusterRow:
     refusals = situation.shown.filter[name]
-    found = situation.inputs.snapshot.get(name)
+    found = situation.snapshot.get(name)
     return ClusterRow(
         name=name,
         region=found.region if found is not None else "",

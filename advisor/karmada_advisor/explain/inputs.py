@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
 from typing import Any, Final
 
 from karmada_advisor.explain.model import RecordedDecision
@@ -17,7 +16,6 @@ from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import Target
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.reading import Facts
-from karmada_advisor.state.schedulers import Schedulers
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import parse_time, second_after
 from karmada_scheduler.api.workload import WorkloadAnswer
@@ -141,7 +139,7 @@ class ExplainInputs(Struct, frozen=True):
         return run(deciding(), waits=framework.is_async or (is_admitted and bool(plugins.permit)))
 
 
-class Explaining(Struct, frozen=True, dict=True):
+class Explaining(Struct, frozen=True):
     """Objects, and the rules by which decisions about them are explained.
 
     Attributes:
@@ -149,7 +147,7 @@ class Explaining(Struct, frozen=True, dict=True):
         rules: The rules.
         dry_run: Decides by them.
         snapshot: The clusters.
-        schedulers: Which schedulers exist.
+        facts: What is stored besides bindings.
         as_new: Whether decisions are those about bindings that were never scheduled.
     """
 
@@ -157,13 +155,8 @@ class Explaining(Struct, frozen=True, dict=True):
     rules: Rules
     dry_run: DryRun
     snapshot: Snapshot
-    schedulers: Schedulers
+    facts: Facts
     as_new: bool = False
-
-    @cached_property
-    def facts(self) -> Facts:
-        """What is stored besides bindings."""
-        return replace(self.fleet.facts(self.rules.running), schedulers=self.schedulers)
 
     def show(self, snapshot: Snapshot) -> None:
         """Let plugins see clusters, and the bindings that were read."""
@@ -180,7 +173,7 @@ class Explaining(Struct, frozen=True, dict=True):
         fleet, process, name = self.fleet, self.rules.process, binding.spec.responsible_scheduler
         found = self.dry_run.of(binding)
         is_stock = found is not None and found is not self.dry_run
-        is_known = found is not None or name not in self.rules.unknown(self.schedulers)
+        is_known = found is not None or name not in self.rules.unknown(self.facts.schedulers)
         of_process = frozenset[str]() if is_stock or not is_known else self.rules.scheduler_names
         asked = as_new(binding) if self.as_new else binding
         inputs = ExplainInputs.of(self.dry_run, asked, snapshot or self.snapshot)
@@ -222,9 +215,9 @@ def explaining(
         NoAnswerError: The configuration or a plugin cannot be used.
     """
     shown = ShownObjects(Workloads(fleet.workloads, read=workload_reader(plane, fleet)))
-    schedulers = fleet.schedulers(rules.running)
-    with rules.dry_run(shown, schedulers, say=say) as dry_run:
-        using = Explaining(fleet, rules, dry_run, Snapshot.of(fleet.clusters), schedulers, as_new)
+    facts = fleet.facts(rules.running)
+    with rules.dry_run(shown, facts.schedulers, say=say) as dry_run:
+        using = Explaining(fleet, rules, dry_run, Snapshot.of(fleet.clusters), facts, as_new)
         using.show(using.snapshot)
         yield using
 

@@ -120,7 +120,7 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
         quotas={ref: each for each in objects.quotas or () if (ref := ObjectRef.of(each)) in counting},
         policies={ObjectRef.of(each): each for each in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
-        schedulers=objects.schedulers(using.rules.running),
+        schedulers=using.facts.schedulers,
         has_all_bindings=not objects.unlisted,
         as_new=using.as_new,
     )
