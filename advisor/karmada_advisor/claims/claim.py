@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
-from karmada_advisor.claims.binding_spec import FROM_POLICY, MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.binding_spec import FROM_POLICY, binding_spec, replicas_of
 from karmada_advisor.claims.detector import Detector
 from karmada_advisor.claims.model import (
     DEFAULTS,
@@ -21,13 +21,21 @@ from karmada_advisor.claims.model import (
     Waits,
 )
 from karmada_advisor.claims.policy import ClaimingPolicy, read_policy, refusal
-from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, read_binding
-from karmada_advisor.claims.template import CLAIM_ANNOTATIONS, CLAIM_LABELS, UNCLAIMED, Template, TemplateKey
+from karmada_advisor.claims.template import (
+    CLAIM_ANNOTATIONS,
+    CLAIM_LABELS,
+    UNCLAIMED,
+    Template,
+    TemplateKey,
+    template_of,
+)
 from karmada_scheduler.api.binding import API_VERSION
-from karmada_scheduler.api.manifest import Manifest, read_mapping
+from karmada_scheduler.api.manifest import Manifest, ManifestError, read_mapping
 from karmada_scheduler.api.policy import PolicyKey
+from karmada_scheduler.config.features import FeatureGates
+from karmada_scheduler.structs import replace
 
 
 def claim(
@@ -199,9 +207,8 @@ def _waiting_for(template: Template | None, detector: Detector) -> Waits:
         return Waits.NAME
     if policy.match(template) is Match.NONE:
         return Waits.MATCH
-    try:
-        spec = binding_spec(policy, template, None if binding is None else binding.spec, detector.options)
-    except MissingPriorityClassError:
+    spec = binding_spec(policy, template, None if binding is None else binding.spec, detector.options)
+    if spec is None:
         return Waits.PRIORITY_CLASS
     is_applied = binding is not None and _is_applied(policy, binding, spec)
     return Waits.NOTHING if is_applied else Waits.TEMPLATE_CHANGE
@@ -239,3 +246,35 @@ def _manifest(
         "spec": binding.spec,
         **rest,
     }
+
+
+_WITH_PREEMPTION: Final = DetectorOptions(FeatureGates({"PropagationPolicyPreemption": True}))
+"""An edit that needs the gate PropagationPolicyPreemption says so: nothing that is stored tells whether it is on."""
+
+
+def received(
+    binding: Manifest,
+    policies: Iterable[Manifest],
+    written: Sequence[Manifest],
+    labels: Mapping[str, str] | None,
+) -> Manifest | None:
+    """Return the binding after policies were written; None if it stays as it is, or that cannot be known.
+
+    Args:
+        binding: As it was read.
+        policies: All policies before the edit.
+        written: Those that are edited, afterwards.
+        labels: The labels of the template; None if they are not known, so that no label selector matches it.
+    """
+    try:
+        template = template_of(binding)
+        if labels is not None:
+            template = replace(template, labels={**labels, **template.claim.labels()})
+        events, options = [PolicyWritten(each) for each in written], _WITH_PREEMPTION
+        found = claim([template], policies, [binding], events=events, options=options, other_orders=False)
+    except ManifestError:
+        return None
+    of_template = found.templates.get(template.key)
+    if found.refusals or of_template is None or of_template.binding_after is binding:
+        return None
+    return of_template.binding_after

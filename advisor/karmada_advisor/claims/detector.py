@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_advisor.claims import model
-from karmada_advisor.claims.binding_spec import MissingPriorityClassError, binding_spec
+from karmada_advisor.claims.binding_spec import binding_spec
 from karmada_advisor.claims.policy import ClaimingPolicy
 from karmada_advisor.claims.shapes import Match
 from karmada_advisor.claims.state import DetectedBinding, DetectorState, preempt, preempting_between
@@ -182,9 +182,8 @@ class Detector(IdentityStruct):
         if template.has_long_name or (before is not None and not before.is_of(template)):
             self._failed[item] = None
             return
-        try:
-            spec = binding_spec(policy, template, None if before is None else before.spec, self.options)
-        except MissingPriorityClassError:
+        spec = binding_spec(policy, template, None if before is None else before.spec, self.options)
+        if spec is None:
             self._failed[item] = None
             return
         claim = (UNCLAIMED if before is None else before.claim).by(policy.key, policy.permanent_id)

@@ -18,9 +18,10 @@ from karmada_advisor.cli.questions import process_of, rules_by, rules_of, source
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes_capacity import may_be_overcommitted
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.explaining import explaining, unclaimed_template
+from karmada_advisor.explain.inputs import explaining
 from karmada_advisor.explain.model import BindingHead, Explanation, Provenance, Tense
 from karmada_advisor.explain.policies import names_priority_class
+from karmada_advisor.explain.unclaimed import unclaimed_template
 from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -29,8 +30,7 @@ from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.fleet.read import add_other_bindings, read_fleet
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
-from karmada_advisor.state.curable import may_be_cured
-from karmada_advisor.state.reading import unreadable
+from karmada_advisor.state.reading import may_be_cured, unreadable
 from karmada_advisor.views.explanation_text import explanation_document, explanation_text
 from karmada_advisor.views.kubectl import resource_name
 from karmada_advisor.views.state import headline

@@ -13,7 +13,7 @@ from karmada_advisor.cli.explain import write_capture
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import check_namespace, of_policy, process_of, rules_by
 from karmada_advisor.explain.amounts import at
-from karmada_advisor.explain.explaining import explain_template, explaining
+from karmada_advisor.explain.inputs import explaining
 from karmada_advisor.explain.model import Cause, Provenance, Tense
 from karmada_advisor.explain.overview import (
     BindingName,
@@ -23,7 +23,7 @@ from karmada_advisor.explain.overview import (
     summary_of,
 )
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.unclaimed import TEMPLATES, list_templates, without_binding
+from karmada_advisor.explain.unclaimed import TEMPLATES, explain_template, list_templates, without_binding
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.fleet import Fleet

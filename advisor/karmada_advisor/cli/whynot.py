@@ -15,11 +15,11 @@ from karmada_advisor.cli.questions import rules_of, source_of
 from karmada_advisor.explain.amounts import at, counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster, ranked
 from karmada_advisor.explain.explain import fleet_of
-from karmada_advisor.explain.explaining import Explaining, explaining, unclaimed_template
-from karmada_advisor.explain.inputs import ExplainInputs
+from karmada_advisor.explain.inputs import Explaining, ExplainInputs, explaining
 from karmada_advisor.explain.model import Cause, Provenance, Stage, Tense
 from karmada_advisor.explain.policies import names_priority_class
 from karmada_advisor.explain.situation import Situation
+from karmada_advisor.explain.unclaimed import unclaimed_template
 from karmada_advisor.fleet import capture
 from karmada_advisor.fleet.capture import Replayed
 from karmada_advisor.fleet.errors import NoAnswerError
@@ -33,7 +33,7 @@ from karmada_advisor.state.reading import state_of
 from karmada_advisor.state.stored import Manifest, mappings, text_of, value_at
 from karmada_advisor.views.why_not import why_not_cluster_text, why_not_clusters_text, why_not_text
 from karmada_advisor.whynot import answer as whynot_answer
-from karmada_advisor.whynot.answer import WhyNotQuestion, goal_shown, remedy_of_configuration
+from karmada_advisor.whynot.answer import WhyNotQuestion, alternatives, goal_shown, remedy_of_configuration
 from karmada_advisor.whynot.clusters import (
     WhyNotCluster,
     WhyNotClusters,
@@ -45,9 +45,7 @@ from karmada_advisor.whynot.found_edits import DEFAULT_BOUNDS, SearchBounds
 from karmada_advisor.whynot.goals import BlockedStep, OffCluster, OnCluster, blocker_of, is_placed
 from karmada_advisor.whynot.model import VerifiedRemedy, WhyNot
 from karmada_advisor.whynot.objects import NO_EDITS, ObjectSet, ScheduledObjects
-from karmada_advisor.whynot.remedies import editable
-from karmada_advisor.whynot.scheduled import alternatives
-from karmada_advisor.whynot.undecided import answer_unclaimed
+from karmada_advisor.whynot.remedies import answer_unclaimed, editable
 from karmada_scheduler.api.binding import RESOURCE_BINDING, Binding, BindingKey
 from karmada_scheduler.core.condition import QUOTA_EXCEEDED
 from karmada_scheduler.framework.profile.factory import Registration
@@ -326,9 +324,7 @@ def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:
     if not found:
         replicas = situation.placement.get(cluster, 0)
         wanted = goal.replicas if isinstance(goal, OnCluster) else 1
-        text = (
-            f"{cluster} gets {replicas} of the {counted(situation.inputs.binding.spec.replicas, 'replica')}"
-        )
+        text = f"{cluster} gets {replicas} of the {counted(situation.spec.replicas, 'replica')}"
         found = [Cause("FewerReplicas", Stage.DIVIDE, {"replicas": replicas, "wanted": wanted}, text)]
     return ranked(found)
 

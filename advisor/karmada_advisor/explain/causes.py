@@ -76,11 +76,10 @@ def causes_of_binding(situation: Situation) -> list[Cause]:
 
 def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
     """Return why a cluster has none of the replicas; none if it has some."""
-    replicas, placement = situation.inputs.binding.spec.replicas, situation.placement
-    if placement.get(cluster) or (cluster in placement and not replicas):
+    if situation.is_on(situation.placement, cluster):
         return []
-    if situation.inputs.snapshot.get(cluster) is None:
-        near = nearest(cluster, (each.name for each in situation.inputs.snapshot))
+    if situation.snapshot.get(cluster) is None:
+        near = nearest(cluster, (each.name for each in situation.snapshot))
         text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
         evidence = {"cluster": cluster, "nearest": near}
         return ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
@@ -222,7 +221,7 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
 
 def _missing_weights(situation: Situation, trace: DivideTrace) -> Iterator[Cause]:
     selected = situation.shown.attempt.selected
-    if selected and not static_weights(situation.inputs.binding.spec.placement or Placement(), selected):
+    if selected and not static_weights(situation.spec.placement or Placement(), selected):
         text = "no rule of the static weights selects a selected cluster, so all have the same weight"
         evidence = {"clusters": [candidate.name for candidate in selected], "weights": {}}
         yield Cause("WeightMissing", Stage.DIVIDE, evidence, text)

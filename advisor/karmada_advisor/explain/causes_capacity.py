@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, Final
 
@@ -15,6 +15,7 @@ from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.placement import AGGREGATED
 from karmada_scheduler.api.quantity import ZERO, Quantity
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 from karmada_scheduler.structs import Struct
 
@@ -85,7 +86,7 @@ def own_replicas(situation: Situation) -> Iterator[Cause]:
     if found is None:
         return
     replicas, asked = situation.present[found.cluster], found.shown(found.own)
-    request = shown(found.resource, request_of(situation.inputs.binding.spec)[found.resource])
+    request = shown(found.resource, request_of(situation.spec)[found.resource])
     evidence = _evidence(found) | {"replicas": replicas, "request": request, "asked": asked}
     text = (
         f"{replicas} placed replicas count as capacity of {found.cluster} whatever they request now: they need "
@@ -101,8 +102,8 @@ def _overcommitted(situation: Situation) -> Iterator[_Overcommit]:
     if divide is None or divide.strategy not in {DYNAMIC_WEIGHT, AGGREGATED}:
         return  # the others do not count capacity
     for name in situation.present:
-        cluster = situation.inputs.snapshot.get(name)
-        for resource in request_of(situation.inputs.binding.spec) if cluster is not None else ():
+        cluster = situation.snapshot.get(name)
+        for resource in request_of(situation.spec) if cluster is not None else ():
             if cluster is not None and (found := _overcommit(situation, cluster, resource)) is not None:
                 yield found
 
@@ -113,7 +114,7 @@ def _overcommit(situation: Situation, cluster: Cluster, resource: str) -> _Overc
     What a cluster reports includes the requests of its pending Pods, so a negative rest is certain. Before a report that
     includes the bindings, it is certain if they request more than the whole capacity, or if the report is older.
     """
-    binding, summary = situation.inputs.binding, cluster.resource_summary
+    binding, summary = situation.binding, cluster.resource_summary
     capacity = summary.allocatable.get(resource) if summary is not None else None
     if summary is None or capacity is None:
         return None
@@ -216,6 +217,21 @@ def over_quota(situation: Situation) -> Iterator[Cause]:
 _PODS: Final = "pods"
 
 
+def uses_models(cluster: Cluster, gates: FeatureGates) -> bool:
+    """Return whether the resource models of a cluster count, and not the sums of its summary."""
+    summary = cluster.resource_summary
+    has_models = summary is not None and summary.modelings and cluster.resource_models
+    return bool(has_models and gates.enabled("CustomizedClusterResourceModeling"))
+
+
+def without_model(cluster: Cluster, request: Iterable[str], gates: FeatureGates) -> list[str]:
+    """Return the requested resources that are in no resource model of a cluster; none if its models do not count."""
+    if not uses_models(cluster, gates) or gates.rules.model_estimate != "simulate":
+        return []
+    known = {name for model in cluster.resource_models for name in model.minimums}
+    return [name for name in request if name not in known]
+
+
 def not_in_models(situation: Situation) -> Iterator[Cause]:
     """Yield the requested resources that are in no resource model of clusters, with these clusters.
 
@@ -223,19 +239,11 @@ def not_in_models(situation: Situation) -> Iterator[Cause]:
 
     Source: karmada v1.18.2 pkg/estimator/client/general.go.
     """
-    requirements, gates = situation.inputs.binding.spec.replica_requirements, situation.inputs.algorithm.gates
-    uses_models = gates.enabled("CustomizedClusterResourceModeling")
-    if requirements is None or gates.rules.model_estimate != "simulate" or not uses_models:
-        return
-    found: dict[str, list[str]] = {}
-    for each in situation.now.attempt.candidates:
-        summary, models = each.cluster.resource_summary, each.cluster.resource_models
-        if summary is None or not summary.modelings or not models:
-            continue
-        known = {name for model in models for name in model.minimums}
-        for name in requirements.resource_request:
-            if name not in known and name != _PODS:
-                found.setdefault(name, []).append(each.name)
+    request, found = request_of(situation.spec), dict[str, list[str]]()
+    for candidate in situation.now.attempt.candidates:
+        for name in without_model(candidate.cluster, request, situation.inputs.algorithm.gates):
+            if name != _PODS:
+                found.setdefault(name, []).append(candidate.name)
     for name, clusters in found.items():
         more = f" and {len(clusters) - _NAMED} more" if len(clusters) > _NAMED else ""
         text = (

@@ -45,7 +45,7 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
     if isinstance(error, FitError):
         yield from unknown_names(situation)
         yield from _unknown_values(situation)
-        if not len(situation.inputs.snapshot):
+        if not len(situation.snapshot):
             yield Cause("NoClusters", Stage.FILTER, {}, "no cluster exists")
         yield from _refusals(situation)
     elif basis.select is not None and basis.select.error:
@@ -58,7 +58,7 @@ def of_failure(situation: Situation) -> Iterator[Cause]:
 
 def unknown_names(situation: Situation) -> Iterator[Cause]:
     """Yield the names in the placement's affinities that no cluster has."""
-    placement, snapshot = situation.inputs.binding.spec.placement, situation.inputs.snapshot
+    placement, snapshot = situation.spec.placement, situation.snapshot
     if placement is None:
         return
     names = [name for affinity in affinities_of(placement) for name in affinity.cluster_names]
@@ -80,10 +80,10 @@ def _values_of(snapshot: Snapshot) -> FleetValues:
 
 def _unknown_values(situation: Situation) -> Iterator[Cause]:
     """Yield what the placement's selectors ask for and no cluster has, with the nearest value that some cluster has."""
-    placement = situation.inputs.binding.spec.placement
+    placement = situation.spec.placement
     if placement is None:
         return
-    values = _values_of(situation.inputs.snapshot)
+    values = _values_of(situation.snapshot)
     unknown = {asked: near for each in affinities_of(placement) for asked, near in _unknown(each, values)}
     if unknown:
         shown = "; ".join(_nearest(f"no cluster has {asked}", near) for asked, near in unknown.items())
@@ -129,7 +129,7 @@ def _refusals(situation: Situation) -> Iterator[Cause]:
 def _wanted(situation: Situation) -> frozenset[str]:
     """Return the clusters that the affinity selects; if it selects none, those that it names and excludes."""
     affinities = situation.now.cycle.affinities
-    clusters = situation.inputs.snapshot
+    clusters = situation.snapshot
     matching = (each for each in clusters if any(affinity.matches(each) for affinity in affinities))
     selected = frozenset(each.name for each in (matching if affinities else clusters))
     excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
@@ -139,7 +139,7 @@ def _wanted(situation: Situation) -> frozenset[str]:
 def _terms(situation: Situation) -> Iterator[Cause]:
     """Yield the cause that no single affinity term suffices, although all of them together would."""
     attempts = [each for each in situation.now.decision.attempts if each.affinity_name]
-    needed = situation.inputs.binding.spec.replicas
+    needed = situation.spec.replicas
     holds = {each.affinity_name: sum(found.available for found in each.candidates) for each in attempts}
     if not all(isinstance(each.error, UnschedulableError | FitError) for each in attempts):
         return
@@ -155,17 +155,12 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
     error, feasible = trace.error, len(situation.now.attempt.candidates)
     limits = {field: list(pair) for field, pair in trace.limits.items()}
     evidence: dict[str, Any] = {"error": error, "limits": limits, "feasible": feasible}
-    is_without_maximum = trace.by in limits and trace.limits[trace.by][1] == 0
-    if "MinGroups" in error:
-        least = trace.limits[trace.by][0] if trace.by in limits else 0
-        groups = len(trace.groups) if trace.by == "region" else feasible
-        if is_without_maximum and groups >= least:  # not the minimum is unmet
-            yield _zero_maximum(trace.by, evidence)
-            return
+    least, most = trace.limits.get(trace.by, (0, 1))
+    groups = len(trace.groups) if trace.by == "region" else feasible
+    is_unmet = "MinGroups" in error and (most != 0 or groups < least)
+    if is_unmet:
         yield from _minimum(situation, trace, evidence)
-        if is_without_maximum:
-            yield _zero_maximum(trace.by, evidence)
-    elif is_without_maximum:
+    if most == 0:
         yield _zero_maximum(trace.by, evidence)
     elif "no enough resource" in error:
         yield from _too_little(situation, trace, evidence)
@@ -173,7 +168,7 @@ def _of_select(situation: Situation, trace: SelectTrace) -> Iterator[Cause]:
         names = list(trace.ignored)
         text = f"only cluster and region are supported as spread constraints, not {', '.join(names)}"
         yield Cause("SpreadUnsupported", Stage.SELECT, evidence | {"unsupported": names}, text)
-    else:
+    elif not is_unmet:
         yield Cause("SelectFailed", Stage.SELECT, evidence, error)
 
 
@@ -215,8 +210,8 @@ def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, An
     _, most = trace.limits.get("cluster", (0, 0))
     by_capacity = sorted(situation.now.attempt.candidates, key=lambda each: -each.available)
     best = {each.name: each.available for each in by_capacity[:most]}
-    needed = situation.inputs.binding.spec.replicas
-    if counts_component_sets(situation.inputs.binding.spec, situation.inputs.algorithm.gates):
+    needed = situation.spec.replicas
+    if counts_component_sets(situation.spec, situation.inputs.algorithm.gates):
         text = "no cluster can take one set of all components"
         yield Cause("ComponentSets", Stage.CAPACITY, evidence | {"sets": best}, text)
         return

@@ -63,7 +63,7 @@ def _queued_text(view: ProcessView) -> str:
 
 def _not_tried_again(situation: Situation) -> Iterator[Cause]:
     """Yield why a binding that would be placed now has the condition of a failed decision."""
-    status, reason, message, since = condition_of(situation.inputs.binding)
+    status, reason, message, since = condition_of(situation.binding)
     if status != "False" or situation.present or not situation.asks:
         return
     foreign = _foreign_reasons(situation, message)
@@ -103,10 +103,10 @@ def _foreign_reasons(situation: Situation, message: str) -> list[str]:
 
 def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
-    placement = situation.inputs.binding.spec.placement
+    placement = situation.spec.placement
     for policy in situation.inputs.policies:
         is_lazy = value_at(policy, "spec", "activationPreference") == "Lazy"
-        if not is_lazy or not claims(policy, situation.inputs.binding.labels):
+        if not is_lazy or not claims(policy, situation.binding.labels):
             continue
         try:
             wanted = Placement.from_manifest(value_at(policy, "spec", "placement") or {})
@@ -119,12 +119,12 @@ def lazy_policy(situation: Situation) -> Iterator[Cause]:
 
 def template_of(situation: Situation) -> Template:
     """Return the template of the binding."""
-    return template_named(situation.inputs.binding.spec.resource, situation.inputs.template_labels)
+    return template_named(situation.spec.resource, situation.inputs.template_labels)
 
 
 def claim_held(situation: Situation) -> Iterator[Cause]:
     """Yield that another policy comes first, but the template stays with the one that claims it."""
-    policies, labels = situation.inputs.policies, situation.inputs.binding.labels
+    policies, labels = situation.inputs.policies, situation.binding.labels
     held = held_claim(policies, labels, template_of(situation))
     if held is None:
         return
@@ -141,7 +141,7 @@ def claim_held(situation: Situation) -> Iterator[Cause]:
 def policy_chosen(situation: Situation) -> Iterator[Cause]:
     """Yield by which order one of several matching policies was chosen."""
     found = matching(situation.inputs.policies, template_of(situation))
-    if len(found) < 2 or not claims(found[0].policy, situation.inputs.binding.labels):
+    if len(found) < 2 or not claims(found[0].policy, situation.binding.labels):
         return
     others, criterion = [policy.name for policy in found[1:]], _criterion(found[0], found[1])
     matches = {policy.name: policy.match.name.lower() for policy in found}
@@ -160,12 +160,11 @@ def _criterion(first: Matching, second: Matching) -> str:
 
 def _term_behind(situation: Situation) -> Iterator[Cause]:
     """Yield that an affinity term before the one in use would work again."""
-    binding = situation.inputs.binding
-    placement = binding.spec.placement
+    placement = situation.spec.placement
     if placement is None or placement.cluster_affinity is not None:
         return
     names = [each.affinity_name for each in placement.cluster_affinities]
-    used = binding.status.scheduler_observing_affinity_name
+    used = situation.binding.status.scheduler_observing_affinity_name
     if used not in names[1:] or situation.first.decision.error is not None:
         return
     works = situation.first.decision.affinity_name
@@ -196,9 +195,9 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
     """Yield that a cluster of the binding is not ready, and nothing evicts the binding."""
     if situation.asks:
         return
-    leaving = {each.from_cluster for each in situation.inputs.binding.spec.graceful_eviction_tasks}
+    leaving = {each.from_cluster for each in situation.spec.graceful_eviction_tasks}
     for name in situation.present:
-        cluster = situation.inputs.snapshot.get(name)
+        cluster = situation.snapshot.get(name)
         ready = cluster.condition(READY) if cluster is not None else None
         if cluster is None or ready is None or ready.status == "True" or name in leaving:
             continue
@@ -217,9 +216,9 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
 
 def summary_counts(situation: Situation) -> Iterator[Cause]:
     """Yield that a replica is larger than an average node of its cluster, which a sum over nodes does not show."""
-    request = request_of(situation.inputs.binding.spec)
+    request = request_of(situation.spec)
     for name in situation.placement:
-        cluster, cell = situation.inputs.snapshot.get(name), situation.shown.capacity.get(name)
+        cluster, cell = situation.snapshot.get(name), situation.shown.capacity.get(name)
         manifest = situation.inputs.cluster_manifest(name)
         nodes = value_at(manifest, "status", "nodeSummary", "totalNum")
         summary = cluster.resource_summary if cluster is not None else None

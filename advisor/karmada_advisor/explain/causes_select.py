@@ -9,6 +9,7 @@ from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.model import Cause, Stage
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_model import SelectTrace
+from karmada_advisor.explain.trace_select import LOSSES
 from karmada_scheduler.api.placement import AGGREGATED, ClusterAffinityTerm, Placement
 from karmada_scheduler.framework import MAX_CLUSTER_SCORE
 
@@ -36,13 +37,13 @@ def refusals_of(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
 
 def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]:
     """Return why the affinity term that selects a cluster is not in use."""
-    cycle, found = basis.cycle, situation.inputs.snapshot.get(cluster)
+    cycle, found = basis.cycle, situation.snapshot.get(cluster)
     if found is None or cycle.term is None:
         return []
     terms = cycle.placement.cluster_affinities
     names = [each.affinity_name for each in terms]
     used = names.index(cycle.affinity_name)
-    overflow = situation.inputs.binding.spec.is_workload
+    overflow = situation.spec.is_workload
 
     def selects(term: ClusterAffinityTerm) -> bool:
         others = (other.affinity for other in term.overflow_affinities if overflow)
@@ -65,7 +66,7 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
             again = "return there when it works, and its Events say what it waits for"
             text = f"{left}; {plugin} proposes to {again}"
         return [Cause("TermBehind", Stage.POLICY, evidence, text)]
-    wanted = situation.inputs.binding.spec.replicas
+    wanted = situation.spec.replicas
     short_of = [candidate for candidate in basis.attempt.selected if candidate.available < wanted]
     if cycle.placement.is_duplicated and short_of:
         never = "Duplicated never asks how many replicas a cluster can take"
@@ -75,35 +76,6 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
         return [Cause("NoCapacityCheck", Stage.POLICY, evidence, text)]
     text = f"{cluster} belongs to the term {own}, and the term {in_use} before it suffices"
     return [Cause("TermAhead", Stage.POLICY, evidence, text)]
-
-
-_REGION_CODES = {
-    "weight": ("RegionWeight", "its region has less weight"),
-    "clusters": ("RegionFewerClusters", "its region has the same weight and brings fewer clusters"),
-    "groupClusters": ("RegionTie", "its region tied, and upstream prefers regions with fewer clusters"),
-    "groupWeight": ("RegionTie", "its region tied, and lost by the weight of single regions"),
-    "name": ("RegionTie", "its region tied, and lost by the order of names"),
-}
-
-
-_LESS: Final = ("LessRoom", "{} can take fewer replicas than the selected clusters")
-_CODES: Final = {
-    "plugin": ("PluginSelected", "a Select plugin did not choose {}"),
-    "swap": _LESS,
-    "available": _LESS,
-    "aggregated": (
-        "AggregatedFewest",
-        "as few clusters as possible are used, and {} can take fewer replicas",
-    ),
-    "name": ("NameTie", "{} has the same score and can take as many replicas; the order of names decided"),
-    "score": ("LowerScore", "{} scores less than the selected clusters"),
-    "tier": ("TierAhead", "{} belongs to an overflow affinity, and the clusters before it suffice"),
-    "one": (
-        "RegionOneCluster",
-        "each region gets one cluster, because cluster has no maxGroups, and another one comes before {}",
-    ),
-}
-"""The code of the cause, and its text for a cluster, by the criterion at which the cluster lost."""
 
 
 def is_aggregated(placement: Placement) -> bool:
@@ -125,7 +97,13 @@ def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cau
         text = f"{selected}; a WorkloadRebalancer does not change that"
         yield Cause("LocalityKeeps", Stage.SELECT, evidence | {"present": present}, text)
         return
-    yield from _loss(basis, trace, cluster, loss, evidence)
+    if loss.startswith("region:"):
+        yield from _set_suffices(trace, evidence)
+    code, text, _ = LOSSES[loss]
+    if loss == "available" and is_aggregated(basis.cycle.placement):
+        code = "AggregatedFewest"
+        text = "as few clusters as possible are used, and {} can take fewer replicas"
+    yield Cause(code, Stage.SELECT, evidence, text.format(cluster))
 
 
 def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
@@ -137,28 +115,16 @@ def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     best = {cell.plugin for cell in cells if cell.normalized == MAX_CLUSTER_SCORE}
     if all(cell.plugin not in best for cell in basis.score.get(cluster, ())):
         return False
-    placement = situation.first.placement or {}
-    return cluster in placement and bool(placement[cluster] or not situation.inputs.binding.spec.replicas)
+    return situation.is_on(situation.first.placement, cluster)
 
 
-def _loss(
-    basis: Basis, trace: SelectTrace, cluster: str, loss: str, evidence: Mapping[str, Any]
-) -> Iterator[Cause]:
-    kind, _, criterion = loss.partition(":")
-    if kind == "region":
-        least, most = trace.limits.get("region", (0, 0))
-        taken = len(trace.combinations[0].names) if trace.combinations else 0
-        if most > taken >= least:
-            names = " + ".join(trace.combinations[0].names)
-            text = f"{names} suffices: no larger set is tried, although region maxGroups is {most}"
-            yield Cause("SetSuffices", Stage.SELECT, evidence, text)
-        code, text = _REGION_CODES.get(criterion, ("RegionNotNeeded", "no set with its region is sufficient"))
-        yield Cause(code, Stage.SELECT, evidence, f"{cluster} is not selected: {text}")
-        return
-    if loss == "available" and is_aggregated(basis.cycle.placement):
-        loss = "aggregated"
-    code, text = _CODES.get(loss, ("MaxGroupsReached", "the maximum of clusters is reached before {}"))
-    yield Cause(code, Stage.SELECT, evidence, text.format(cluster))
+def _set_suffices(trace: SelectTrace, evidence: Mapping[str, Any]) -> Iterator[Cause]:
+    """Yield that fewer regions than the maximum are taken."""
+    least, most = trace.limits.get("region", (0, 0))
+    names = trace.combinations[0].names if trace.combinations else ()
+    if most > len(names) >= least:
+        text = f"{' + '.join(names)} suffices: no larger set is tried, although region maxGroups is {most}"
+        yield Cause("SetSuffices", Stage.SELECT, evidence, text)
 
 
 def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict[str, Any]:

@@ -94,7 +94,7 @@ def _evicting(situation: Situation, state: BindingState) -> Cause:
 
 def _tasks(situation: Situation) -> list[GracefulEvictionTask]:
     """Return the eviction tasks of clusters that exist."""
-    return live_tasks(situation.inputs.binding, situation.inputs.facts.cluster_of)
+    return live_tasks(situation.binding, situation.inputs.facts.cluster_of)
 
 
 def _not_running(situation: Situation, state: BindingState) -> Iterator[Cause]:
@@ -141,7 +141,7 @@ def _why_not_arrived(code: str, situation: Situation) -> Iterator[str]:
     if code == "NotOurs":
         yield _AGAIN
         return
-    last, labels = situation.inputs.binding.status.last_scheduled_time, situation.inputs.template_labels
+    last, labels = situation.binding.status.last_scheduled_time, situation.inputs.template_labels
     if last is not None:
         yield f"assigned at {format_time(last)} at the latest"
     if labels is not None and labels.get(_RETAIN_REPLICAS) == "true":
@@ -210,14 +210,13 @@ def of_guard_warning(situation: Situation) -> Iterator[Cause]:
 def of_unknown_rules(situation: Situation) -> Iterator[Cause]:
     """Yield that nobody here knows by which rules the scheduler of the binding decides."""
     if text := situation.inputs.not_known:
-        evidence = {"schedulerName": situation.inputs.binding.spec.responsible_scheduler}
+        evidence = {"schedulerName": situation.spec.responsible_scheduler}
         yield Cause("PluginsNotKnown", Stage.TRIGGER, evidence, text)
 
 
 def of_graceful_move(situation: Situation) -> Iterator[Cause]:
     """Yield that the binding leaves a cluster gracefully by a decision of this scheduler, and what the end waits for."""
-    binding = situation.inputs.binding
-    name = binding.spec.responsible_scheduler
+    name = situation.spec.responsible_scheduler
     tasks = [each for each in _tasks(situation) if each.producer == name]
     if not tasks:
         return
@@ -236,7 +235,7 @@ def of_graceful_move(situation: Situation) -> Iterator[Cause]:
 
 def of_unreadable_annotation(situation: Situation) -> Iterator[Cause]:
     """Yield that an annotation of this scheduler cannot be read; the binding then waits as if it had just moved."""
-    found = unreadable_annotation(situation.inputs.binding.annotations)
+    found = unreadable_annotation(situation.binding.annotations)
     if found is not None:
         name, why = found
         text = f"the annotation {name} cannot be read: {why}; remove it, or correct it"
@@ -249,7 +248,7 @@ def _missing(situation: Situation) -> str:
     if not guard.observes:
         return ""
     try:
-        result = guard.may_observe(situation.inputs.binding)
+        result = guard.may_observe(situation.binding)
     except PluginError as error:
         return str(error)
     return "" if result.is_success else f"it is ready elsewhere: {result.message}"

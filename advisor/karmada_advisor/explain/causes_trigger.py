@@ -19,7 +19,6 @@ from karmada_scheduler.core.assign_replicas import DYNAMIC_WEIGHT
 
 def of_state(situation: Situation) -> Iterator[Cause]:
     """Yield why nothing is decided about a binding."""
-    binding = situation.inputs.binding
     evidence: dict[str, Any]
     match situation.state:
         case NextState.BEING_DELETED:
@@ -32,13 +31,13 @@ def of_state(situation: Situation) -> Iterator[Cause]:
             yield _no_placement(situation)
         case NextState.NOT_CLAIMED:
             code, evidence, text = "NotClaimed", {}, "no policy claims the template, so nothing is decided"
-            if situation.present or binding.applied_placement_json:
+            if situation.present or situation.binding.applied_placement_json:
                 code, evidence = "Released", {"present": situation.present}
                 kept = "the placement stays, and nothing will change it"
                 text = f"no policy claims the template any more: {kept}"
             yield Cause(code, Stage.POLICY, evidence, text)
         case NextState.OTHER_SCHEDULER:
-            name = binding.spec.responsible_scheduler
+            name = situation.spec.responsible_scheduler
             known = sorted(situation.inputs.scheduler_names or ())
             text = f"schedulerName is {name}, and this scheduler is {', '.join(known)}; a policy cannot change it (--scheduler-name)"
             yield Cause("OtherScheduler", Stage.TRIGGER, {"schedulerName": name, "profiles": known}, text)
@@ -59,7 +58,7 @@ def _no_placement(situation: Situation) -> Cause:
     followed = [*requirers(manifest)]
     text = f"it has no placement of its own and follows {', '.join(followed)}" if followed else state.text
     if not followed and was_required(manifest):
-        kind, namespace, name = situation.inputs.binding.key
+        kind, namespace, name = situation.binding.key
         where = f" -n {namespace}" if namespace else ""
         text += f": it has no cluster, and it may be deleted (kubectl delete {kind.lower()}{where} {name})"
     return Cause("NoPlacement", Stage.POLICY, {"requiredBy": followed}, text)
@@ -70,10 +69,10 @@ def before_failure(situation: Situation) -> Iterator[Cause]:
     yield from _removed(situation, situation.now)
     if situation.state is NextState.STUCK and situation.placement_changed:
         yield _kept(situation)
-    is_placed = condition_of(situation.inputs.binding).status == "True"
+    is_placed = condition_of(situation.binding).status == "True"
     if is_placed and situation.now.decision.targets == ():
-        observed = situation.inputs.binding.status.scheduler_observed_generation
-        generation, error = situation.inputs.binding.generation, str(situation.now.decision.error)
+        observed = situation.binding.status.scheduler_observed_generation
+        generation, error = situation.binding.generation, str(situation.now.decision.error)
         seen = {"condition": "Scheduled=True", "observedGeneration": observed}
         evidence = {**seen, "generation": generation, "decision": error}
         text = f"the condition says Scheduled=True of generation {observed}"
@@ -120,7 +119,7 @@ def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
     selected = situation.shown.attempt.selected
     if not selected or not situation.shown.cycle.placement.is_duplicated:
         return
-    replicas = situation.inputs.binding.spec.replicas
+    replicas = situation.spec.replicas
     full = {each.name: each.available for each in selected if replicas and each.available < replicas}
     if full:
         shown = ", ".join(f"{name} can take {count}" for name, count in full.items())
@@ -129,7 +128,7 @@ def _no_capacity_check(situation: Situation) -> Iterator[Cause]:
 
 
 def _no_requests(situation: Situation) -> Iterator[Cause]:
-    divide, spec = situation.shown.divide, situation.inputs.binding.spec
+    divide, spec = situation.shown.divide, situation.spec
     counts = divide is not None and divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
     if counts and spec.replicas and not request_of(spec):
         pods = {each.name: each.available for each in situation.shown.attempt.selected[:10]}
@@ -146,9 +145,7 @@ def of_cluster(situation: Situation, cluster: str) -> tuple[list[Cause], list[Ca
     Returns:
         Those that come before the causes of the steps, because a decision would change something, and those after them.
     """
-    placement = (situation.rebalanced.placement if situation.present else None) or {}
-    replicas = situation.inputs.binding.spec.replicas
-    gives = bool(placement.get(cluster) or (cluster in placement and not replicas))
+    gives = bool(situation.present) and situation.is_on(situation.rebalanced.placement, cluster)
     if not situation.asks:
         causes = [_nothing_asks(situation)]
         return ([*_rebalancer(situation), *causes], []) if gives else ([], causes)
@@ -193,7 +190,7 @@ def _steady_keeps(situation: Situation, trace: DivideTrace) -> Cause:
 
 def _nothing_asks(situation: Situation) -> Cause:
     evidence: dict[str, Any] = {"class": "Avoid", **_on_rebalance(situation)}
-    requested = situation.inputs.binding.spec.reschedule_triggered_at
+    requested = situation.spec.reschedule_triggered_at
     if requested is not None:
         evidence["rebalancedAt"] = at(requested)
     text = "nothing asks for a new decision: its placement, replicas and clusters are those of the last one"
@@ -220,8 +217,7 @@ def _rebalancer(situation: Situation) -> Iterator[Cause]:
 
     If a cluster became ready after the request, the request has acted before: that is no cause.
     """
-    binding = situation.inputs.binding
-    requested, done = binding.spec.reschedule_triggered_at, binding.status.last_scheduled_time
+    requested, done = situation.spec.reschedule_triggered_at, situation.binding.status.last_scheduled_time
     if requested is None or done is None or requested > done:
         return
     if any(moment > at(requested) for moment in _ready_since(situation.inputs)):

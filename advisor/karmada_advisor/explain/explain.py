@@ -1,28 +1,36 @@
-"""Builds the explanation of one binding."""
+"""Builds the explanation of one binding, with warnings and notes: what a reader should know besides the answer."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from karmada_advisor.explain import model
 from karmada_advisor.explain.amounts import at, request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
+from karmada_advisor.explain.causes_failure import unknown_names
 from karmada_advisor.explain.causes_trigger import targets_text
 from karmada_advisor.explain.funnel import capacity_note, funnel_of, rows_of
 from karmada_advisor.explain.inputs import ExplainInputs, Manifest, recorded_decision
-from karmada_advisor.explain.notes import notes_of, warnings_of
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.explain.trace_model import TermRow, TriggerTrace
-from karmada_advisor.state.model import Target
+from karmada_advisor.state.model import StateName, Target
+from karmada_advisor.state.quota import NOT_READ, grows
 from karmada_advisor.state.reading import Facts, state_of
-from karmada_advisor.state.stored import condition_of
+from karmada_advisor.state.stored import PRESERVED, condition_of, preserves
 from karmada_scheduler.api.binding import Binding
+from karmada_scheduler.api.matching import untolerated
+from karmada_scheduler.api.names import ending
+from karmada_scheduler.api.placement import SPREAD_BY_REGION
+from karmada_scheduler.api.quantity import ZERO, Quantity
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import condition_for, retryable
+from karmada_scheduler.core.condition import ConditionSpec, condition_for, retryable
+from karmada_scheduler.core.requeue_rules import is_claimed
+from karmada_scheduler.estimator.nodes import CPU
 from karmada_scheduler.framework.diagnosis import FitError
+from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import replace
 
 MAX_ROWS_WITH_CAUSE: Final = 200
@@ -47,13 +55,15 @@ def explain(
     """
     situation = Situation(inputs)
     causes = tuple(causes_of_binding(situation))
+    is_expected = situation.is_decided and situation.asks and situation.is_foreseen
+    expected = condition_for(situation.now.decision.error) if is_expected else None
     found = model.Explanation(
         binding=_head_of(inputs.binding),
         state=situation.stored,
         provenance=_provenance(situation, source, tense),
         would_be=_would_be(situation, causes) if situation.is_foreseen else None,
         causes=causes,
-        condition=_condition(situation),
+        condition=_condition(situation.binding, expected),
     )
     return found if not (inputs.is_judged and situation.is_decided) else _with_steps(found, situation)
 
@@ -69,7 +79,7 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
     """
     now = at(facts.now) if facts.now is not None else ""
     provenance = model.Provenance(model.Tense.RECOMPUTED, source, now)
-    state, condition = state_of(binding, manifest, facts), _stored_condition(binding, agrees=True)
+    state, condition = state_of(binding, manifest, facts), _condition(binding)
     return model.Explanation(_head_of(binding), state, provenance, condition=condition)
 
 
@@ -107,8 +117,8 @@ def _with_steps(found: model.Explanation, situation: Situation) -> model.Explana
         selection=basis.select,
         division=basis.divide,
         terms=_terms(situation),
-        warnings=tuple(warnings_of(situation)),
-        notes=tuple(notes_of(situation)),
+        warnings=tuple(_warnings(situation)),
+        notes=tuple(_notes(situation)),
     )
 
 
@@ -212,7 +222,7 @@ def _trigger(situation: Situation) -> TriggerTrace:
 
 
 def _terms(situation: Situation) -> tuple[TermRow, ...]:
-    placement = situation.inputs.binding.spec.placement
+    placement = situation.spec.placement
     if placement is None or not placement.cluster_affinities or placement.cluster_affinity is not None:
         return ()
     decision = situation.shown.decision
@@ -229,18 +239,125 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
     return tuple(rows)
 
 
-def _condition(situation: Situation) -> model.ConditionShown | None:
-    binding, agrees = situation.inputs.binding, True
-    if situation.is_decided and situation.asks and situation.is_foreseen:
-        expected = condition_for(situation.now.decision.error)
-        status, reason, *_ = condition_of(binding)
-        agrees = (status, reason) == (expected.status, expected.reason)
-    return _stored_condition(binding, agrees=agrees)
-
-
-def _stored_condition(binding: Binding, *, agrees: bool) -> model.ConditionShown | None:
+def _condition(binding: Binding, expected: ConditionSpec | None = None) -> model.ConditionShown | None:
+    """Return the condition Scheduled of a binding, compared with the one that a decision now would write, if there is one."""
     if binding.status.condition(SCHEDULED_CONDITION) is None:
         return None
     status, reason, message, since = condition_of(binding)
+    agrees = expected is None or (status, reason) == (expected.status, expected.reason)
     is_current = binding.status.scheduler_observed_generation == binding.generation
     return model.ConditionShown(status, reason, message, is_current, agrees, since)
+
+
+_MAX_CLUSTERS: Final = 1000
+_MAX_TRIED: Final = 3
+"""Decisions for one note."""
+
+
+def _warnings(situation: Situation) -> Iterator[str]:
+    """Yield what is wrong, or will be with the next decision."""
+    for cause in unknown_names(situation):
+        for name, near in cause.evidence["unknown"].items():
+            end = f". Nearest: {near}." if near else "."
+            yield f"clusterNames contains {name}, which does not exist{end}"
+    placement, snapshot = situation.spec.placement, situation.snapshot
+    for rule in placement.static_weights if placement is not None else ():
+        if absent := [name for name in rule.target_cluster.cluster_names if snapshot.get(name) is None]:
+            yield f"a static weight is for {', '.join(absent)}: no such cluster exists"
+    state = situation.stored
+    if not state.scheduler.decides and state.name is not StateName.NOBODY_DECIDES:
+        yield f"{state.scheduler}: nobody decides about the next change"
+    yield from _tainted(situation)
+    yield from _leaving(situation)
+    if not is_claimed(situation.binding):
+        yield "no policy claims the binding (it has no policy id as a label): the scheduler leaves it alone"
+
+
+def _tainted(situation: Situation) -> Iterator[str]:
+    """Yield the clusters that would refuse the binding if they did not have it, and those that keep it for a time only."""
+    placement = situation.spec.placement
+    if placement is None:
+        return
+    for name in situation.placement:
+        cluster = situation.snapshot.get(name)
+        if cluster is None:
+            continue
+        for taint in untolerated(cluster.taints, placement.cluster_tolerations)[:1]:
+            if name in situation.present:
+                yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
+        for text in (ending(taint, placement.cluster_tolerations) for taint in cluster.taints):
+            if text:
+                yield f"{name}: {text}"
+
+
+def _leaving(situation: Situation) -> Iterator[str]:
+    """Yield the present clusters that lose the binding at the next decision."""
+    if situation.asks or not situation.present or not situation.now.decision.attempts:
+        return
+    refused = situation.now.attempt.diagnosis.result_by_cluster
+    for name, replicas in situation.present.items():
+        end = f"at the next decision its {replicas} replicas leave it"
+        if situation.snapshot.get(name) is None:
+            yield f"{name} does not exist: {end}"
+        elif name in refused:
+            yield f"{name} is refused now ({refused[name].plugin}: {refused[name].message}): {end}"
+
+
+def _notes(situation: Situation) -> Iterator[str]:
+    """Yield what is worth knowing about a good result."""
+    if preserves(situation.inputs.binding_manifest or {}):
+        yield f"copies on clusters that it leaves, and all if it is deleted, go on running, unmanaged ({PRESERVED})"
+    view = situation.inputs.process
+    if view is not None and view.proposal is not None and situation.stored.name is StateName.NOT_RUNNING:
+        yield f"{view.proposal.get('plugin')} proposes another placement, which is not written: {view.waits_for}"
+    if not situation.placement or situation.now.decision.error is not None:
+        return
+    spec, targets = situation.spec, situation.now.decision.targets or ()
+    if situation.inputs.quotas is None and situation.asks and grows(spec, spec.clusters, targets):
+        yield NOT_READ
+    candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
+    if not candidates or not situation.spec.replicas:
+        return
+    most = max(candidates, key=lambda each: each.available)
+    rest = [each.available for each in candidates if each.name in situation.placement]
+    if most.name not in situation.placement and rest and most.available > max(rest):
+        more = f"`why-not {most.name}` says what would change that."
+        yield f"the cluster with the most room, {most.name}, is not used. {more}"
+    yield from _fragile(situation)
+
+
+def _fragile(situation: Situation) -> Iterator[str]:
+    """Yield that a little less capacity on one cluster would choose other clusters; found by deciding again."""
+    basis = situation.shown
+    select, divide = basis.select, basis.divide
+    if select is None or select.by != SPREAD_BY_REGION or not select.losses:
+        return
+    if divide is None or divide.mode != "first" or len(basis.inputs.snapshot) > _MAX_CLUSTERS:
+        return
+    placement = basis.placement or {}
+    cells = basis.capacity
+    weakest = sorted((name for name in placement if name in cells), key=lambda name: cells[name].available)
+    for name in weakest[:_MAX_TRIED]:
+        after = _with_less_cpu(basis.inputs, name)
+        if after is None:
+            continue
+        decision = after.decide()
+        targets = sorted(decision.targets or ())
+        if decision.targets is None or {target.name for target in targets} != set(placement):
+            result = str(decision.error).rstrip(".")
+            if decision.error is None:
+                result = ", ".join(f"{target.name} {target.replicas}" for target in targets)
+            yield f"fragile. With 1 cpu more in use on {name}, this decision would have been {result}."
+            return
+
+
+def _with_less_cpu(inputs: ExplainInputs, name: str) -> ExplainInputs | None:
+    """Return the inputs with one cpu more in use on a cluster, None if it has no such resource."""
+    cluster = inputs.snapshot.get(name)
+    summary = cluster.resource_summary if cluster is not None else None
+    if cluster is None or summary is None or CPU not in summary.allocatable:
+        return None
+    used = {**summary.allocated, CPU: summary.allocated.get(CPU, ZERO) + Quantity(1)}
+    changed = replace(cluster, resource_summary=replace(summary, allocated=used))
+    others = (each for each in inputs.snapshot.clusters if each.name != name)
+    return replace(inputs, snapshot=Snapshot.of([*others, changed], unknown=inputs.snapshot.unknown))

@@ -9,6 +9,7 @@ from typing import Final
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_candidates import DELETED
 from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
+from karmada_advisor.explain.trace_select import LOSSES
 from karmada_scheduler.structs import replace
 
 _NAMED: Final = 4
@@ -149,24 +150,6 @@ def _divide_text(trace: DivideTrace) -> str:
     return by
 
 
-_REASONS = {
-    "weight": "region has less weight",
-    "clusters": "region has fewer clusters",
-    "superset": "region is not needed",
-    "insufficient": "region is in no sufficient set",
-}
-_CLUSTER_REASONS = {
-    "tier": "overflow affinity, not needed",
-    "score": "lower score",
-    "available": "less room",
-    "name": "later in order of names",
-    "maximum": "the maximum is reached",
-    "one": "its region has one",
-    "swap": "exchanged for more room",
-    "plugin": "not chosen by the plugin",
-}
-
-
 def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     """Return a row per cluster: those that pass in the order of preference, then the others by name."""
     basis = situation.shown
@@ -176,7 +159,6 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
     failed, losses = (False, {}) if trace is None else (bool(trace.error), trace.losses)
     for rank, candidate in enumerate(basis.attempt.candidates, 1):
         name, loss = candidate.name, None if failed else losses.get(candidate.name)
-        kind, _, criterion = (loss or "").partition(":")
         row = replace(
             _row(situation, name),
             refusals=(),
@@ -186,9 +168,7 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
             capacity=basis.capacity.get(name),
             rank=rank,
             selected=None if failed else loss is None,
-            not_selected_because=_REASONS.get(criterion, "lost a tie of regions")
-            if criterion
-            else _CLUSTER_REASONS.get(kind, kind),
+            not_selected_because="" if loss is None else LOSSES[loss].short,
         )
         rows.append(row)
     return (*rows, *(_row(situation, name) for name, refusals in basis.filter.items() if refusals))
@@ -196,7 +176,7 @@ def rows_of(situation: Situation) -> tuple[ClusterRow, ...]:
 
 def _row(situation: Situation, name: str) -> ClusterRow:
     refusals = situation.shown.filter[name]
-    found = situation.inputs.snapshot.get(name)
+    found = situation.snapshot.get(name)
     return ClusterRow(
         name=name,
         region=found.region if found is not None else "",

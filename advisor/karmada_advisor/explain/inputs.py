@@ -1,13 +1,18 @@
-"""The inputs of an explanation: one binding, the fleet, the rules, and what a running scheduler says about the binding."""
+"""The inputs of explanations: bindings, the fleet, the rules, and what a running scheduler says about a binding."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_advisor.explain.model import RecordedDecision
+from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.process_answers import ProcessView
+from karmada_advisor.fleet.read import workload_reader
+from karmada_advisor.fleet.rules import Rules, not_known, print_warning
+from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import Target
 from karmada_advisor.state.quota import Quota
 from karmada_advisor.state.reading import Facts
@@ -20,7 +25,8 @@ from karmada_scheduler.core.condition import UNSCHEDULABLE, condition_for
 from karmada_scheduler.core.decision import Decision
 from karmada_scheduler.core.schedule import SchedulingAlgorithm
 from karmada_scheduler.dryrun.dry_run import DryRun, run
-from karmada_scheduler.dryrun.forecast import admitted
+from karmada_scheduler.dryrun.forecast import admitted, as_new
+from karmada_scheduler.dryrun.objects import ShownObjects, Workloads
 from karmada_scheduler.framework.runtime.framework import Framework
 from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, field, replace
@@ -131,6 +137,89 @@ class ExplainInputs(Struct, frozen=True):
             return await admitted(self.binding, decision, framework) if is_admitted else decision
 
         return run(deciding(), waits=framework.is_async or (is_admitted and bool(plugins.permit)))
+
+
+class Explaining(Struct, frozen=True):
+    """Objects, and the rules by which decisions about them are explained.
+
+    Attributes:
+        fleet: What was read.
+        rules: The rules.
+        dry_run: Decides by them.
+        snapshot: The clusters.
+        facts: What is stored besides bindings.
+        as_new: Whether decisions are those about bindings that were never scheduled.
+    """
+
+    fleet: Fleet
+    rules: Rules
+    dry_run: DryRun
+    snapshot: Snapshot
+    facts: Facts
+    as_new: bool = False
+
+    def show(self, snapshot: Snapshot) -> None:
+        """Let plugins see clusters, and the bindings that were read."""
+        bindings = self.fleet.bindings
+        self.dry_run.objects.show(snapshot, map(as_new, bindings) if self.as_new else bindings)
+
+    def inputs_of(self, binding: Binding, snapshot: Snapshot | None = None) -> ExplainInputs:
+        """Return what a decision about a binding reads.
+
+        Args:
+            binding: The binding.
+            snapshot: The clusters; None for those that were read.
+        """
+        fleet, process, name = self.fleet, self.rules.process, binding.spec.responsible_scheduler
+        found = self.dry_run.of(binding)
+        is_stock = found is not None and found is not self.dry_run
+        is_known = found is not None or name not in self.rules.unknown(self.facts.schedulers)
+        of_process = frozenset[str]() if is_stock or not is_known else self.rules.scheduler_names
+        asked = as_new(binding) if self.as_new else binding
+        inputs = ExplainInputs.of(self.dry_run, asked, snapshot or self.snapshot)
+        return replace(
+            inputs,
+            scheduler_names=of_process or inputs.scheduler_names,
+            binding_manifest=fleet.manifests.get(binding.key),
+            facts=self.facts,
+            template_labels=fleet.template_labels(binding.spec.resource),
+            quotas=fleet.quotas_of(binding.key.namespace),
+            others=fleet.bindings,
+            events=fleet.warning_events(),
+            rules=str(self.rules.stock if is_stock else self.rules) if is_known else "",
+            missing=self.dry_run.frameworks.missing.get(name, ()),
+            not_known="" if is_known else not_known(name),
+            plugin_dirs=() if process is None else process.directories,
+        )
+
+
+@contextmanager
+def explaining(
+    fleet: Fleet,
+    rules: Rules,
+    plane: ControlPlane,
+    *,
+    as_new: bool = False,
+    say: Callable[[str], None] = print_warning,
+) -> Iterator[Explaining]:
+    """Provide the scheduler of some rules, with the objects that were read.
+
+    Args:
+        fleet: What was read.
+        rules: By which decisions are made.
+        plane: Where the fleet was read, if it is live; workloads are read there when a plugin needs them.
+        as_new: Whether the bindings count as never scheduled.
+        say: Takes warnings; prints them by default.
+
+    Raises:
+        NoAnswerError: The configuration or a plugin cannot be used.
+    """
+    shown = ShownObjects(Workloads(fleet.workloads, read=workload_reader(plane, fleet)))
+    facts = fleet.facts(rules.running)
+    with rules.dry_run(shown, facts.schedulers, say=say) as dry_run:
+        using = Explaining(fleet, rules, dry_run, Snapshot.of(fleet.clusters), facts, as_new)
+        using.show(using.snapshot)
+        yield using
 
 
 def rebalanced(binding: Binding) -> Binding:

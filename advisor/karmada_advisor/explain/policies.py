@@ -18,7 +18,7 @@ from karmada_scheduler.api.manifest import ManifestError, read_mapping
 from karmada_scheduler.api.object_fields import read_objects
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
 from karmada_scheduler.api.workload import Workload
-from karmada_scheduler.structs import Struct, field
+from karmada_scheduler.structs import Struct
 
 _FIELDS: Final = ("apiVersion", "kind", "namespace", "name", "label")
 
@@ -38,7 +38,13 @@ class Matching(Struct, frozen=True):
 
     policy: Manifest
     match: Match
-    order: tuple[bool, int, int, str] = field(default=(False, 0, 0, ""))
+
+    @property
+    def order(self) -> tuple[bool, int, int, str]:
+        """Whether it is cluster-wide, its priority, its match and its name: the smallest comes first."""
+        spec, metadata = self.policy.get("spec") or {}, self.policy.get("metadata") or {}
+        is_namespaced = self.policy.get("kind") == PROPAGATION_POLICY
+        return not is_namespaced, -int(spec.get("priority") or 0), -self.match, str(metadata.get("name"))
 
     @property
     def name(self) -> str:
@@ -52,16 +58,9 @@ def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]
     Namespaced policies come before cluster-wide ones, then the higher ``spec.priority``, then a match by name before one
     by labels before one of all, then the smaller name.
     """
-    pairs = ((policy, match_of(policy, template)) for policy in policies if not _is_deleting(policy))
-    matches = (pair for pair in pairs if pair[1] is not Match.NONE)
-    found = [Matching(policy, match, _order(policy, match)) for policy, match in matches]
-    return sorted(found, key=lambda each: each.order)
-
-
-def _order(policy: Manifest, match: Match) -> tuple[bool, int, int, str]:
-    spec, metadata = policy.get("spec") or {}, policy.get("metadata") or {}
-    is_namespaced = policy.get("kind") == PROPAGATION_POLICY
-    return not is_namespaced, -int(spec.get("priority") or 0), -match, str(metadata.get("name"))
+    tried = (Matching(policy, match_of(policy, template)) for policy in policies if not _is_deleting(policy))
+    found = (policy for policy in tried if policy.match is not Match.NONE)
+    return sorted(found, key=lambda policy: policy.order)
 
 
 def _is_deleting(policy: Manifest) -> bool:

@@ -15,7 +15,7 @@ from karmada_advisor.explain.trace_select import trace_select
 from karmada_advisor.state.model import BindingState, HeldBy
 from karmada_advisor.state.quota import Excess, Ledger, usage
 from karmada_advisor.state.reading import NOT_CHANGED, state_of
-from karmada_scheduler.api.binding import Binding, TargetCluster
+from karmada_scheduler.api.binding import Binding, BindingSpec, TargetCluster
 from karmada_scheduler.core.classify import Classification, ScheduleType
 from karmada_scheduler.core.decision import Decision, TermAttempt, deciding_attempts
 from karmada_scheduler.core.requeue_rules import is_claimed
@@ -23,6 +23,7 @@ from karmada_scheduler.dryrun.forecast import as_new
 from karmada_scheduler.framework.cycle import Cycle, KeptSteps
 from karmada_scheduler.framework.diagnosis import FitError, KeptError, OverBudgetError, PluginError
 from karmada_scheduler.framework.result import Result
+from karmada_scheduler.framework.snapshot import Snapshot
 from karmada_scheduler.structs import Struct, replace
 
 _UNDECIDED = ("being deleted", "no placement", "not claimed", "other scheduler", "suspended", "gated")
@@ -122,6 +123,21 @@ class Situation(Struct, frozen=True, dict=True):
     inputs: ExplainInputs
     given: Decision | None = None
 
+    @property
+    def binding(self) -> Binding:
+        """The binding as it is now."""
+        return self.inputs.binding
+
+    @property
+    def spec(self) -> BindingSpec:
+        """What the binding asks for, and where it is."""
+        return self.inputs.binding.spec
+
+    @property
+    def snapshot(self) -> Snapshot:
+        """All clusters."""
+        return self.inputs.snapshot
+
     @cached_property
     def now(self) -> Basis:
         """The decision on the binding as it is, whether or not anything asks for it."""
@@ -130,12 +146,12 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def first(self) -> Basis:
         """The decision as if the binding had never been scheduled."""
-        return self._decided(as_new(self.inputs.binding), admits=False)
+        return self._decided(as_new(self.binding), admits=False)
 
     @cached_property
     def rebalanced(self) -> Basis:
         """The decision after a WorkloadRebalancer."""
-        return self._decided(rebalanced(self.inputs.binding))
+        return self._decided(rebalanced(self.binding))
 
     def _decided(self, binding: Binding, *, admits: bool = True) -> Basis:
         inputs = replace(self.inputs, binding=binding)
@@ -159,7 +175,7 @@ class Situation(Struct, frozen=True, dict=True):
     def returned_by(self) -> str:
         """The Reconsider plugin that proposes another decision about the binding, "" if none does."""
         try:
-            proposed = self.inputs.framework.reconsider.propose(self.inputs.binding)
+            proposed = self.inputs.framework.reconsider.propose(self.binding)
         except PluginError:
             return ""
         return "" if proposed is None else proposed.plugin.name
@@ -176,12 +192,17 @@ class Situation(Struct, frozen=True, dict=True):
             # The detector creates a binding a second time if its cache lacks it; then it finds the one that is here.
             if event.get("reason") == NOT_CHANGED and not message.endswith("already exists"):
                 facts = replace(facts, detector=message)
-        return state_of(self.inputs.binding, self.inputs.binding_manifest or {}, facts)
+        return state_of(self.binding, self.inputs.binding_manifest or {}, facts)
 
     @cached_property
     def present(self) -> dict[str, int]:
         """What the binding has, by cluster."""
-        return by_name(self.inputs.binding.spec.clusters)
+        return by_name(self.spec.clusters)
+
+    def is_on(self, placement: Mapping[str, int] | None, cluster: str) -> bool:
+        """Return whether a cluster gets replicas by a placement; of a workload without any, whether it is there."""
+        found = placement or {}
+        return cluster in found and bool(found[cluster] or not self.spec.replicas)
 
     @cached_property
     def classification(self) -> Classification:
@@ -219,8 +240,8 @@ class Situation(Struct, frozen=True, dict=True):
         """What a quota refuses of the next decision, also as a sentence; None if none does, or they were not read."""
         if not self.inputs.quotas or not (self.is_decided and self.asks):
             return None
-        binding, ledger, targets = self.inputs.binding, Ledger(self.inputs.quotas), self.now.decision.targets
-        namespace, spec = binding.key.namespace, binding.spec
+        ledger, targets = Ledger(self.inputs.quotas), self.now.decision.targets
+        namespace, spec = self.binding.key.namespace, self.spec
         found = None if targets is None else ledger.charge(namespace, usage(spec), usage(spec, targets))
         return None if found is None else (found, quota_refusal(found, ledger, namespace, spec))
 
@@ -234,17 +255,16 @@ class Situation(Struct, frozen=True, dict=True):
     @cached_property
     def state(self) -> NextState:
         """What the next decision makes of the binding, or why there is none."""
-        binding = self.inputs.binding
         names = self.inputs.scheduler_names
-        if binding.deleting:
+        if self.binding.deleting:
             return NextState.BEING_DELETED
-        if binding.spec.placement is None:
+        if self.spec.placement is None:
             return NextState.NO_PLACEMENT
-        if not is_claimed(binding):
+        if not is_claimed(self.binding):
             return NextState.NOT_CLAIMED
-        if names is not None and binding.spec.responsible_scheduler not in names:
+        if names is not None and self.spec.responsible_scheduler not in names:
             return NextState.OTHER_SCHEDULER
-        if binding.spec.scheduling_suspended:
+        if self.spec.scheduling_suspended:
             return NextState.SUSPENDED
         if self.asks and not self.gate.is_success:
             return NextState.GATED
@@ -254,19 +274,19 @@ class Situation(Struct, frozen=True, dict=True):
     def gate(self) -> Result:
         """The answer of the PreEnqueue plugins; an error of one is a result as well."""
         try:
-            return self.inputs.framework.binding.run_pre_enqueue(self.inputs.binding, self.inputs.workload)
+            return self.inputs.framework.binding.run_pre_enqueue(self.binding, self.inputs.workload)
         except PluginError as problem:
             return Result.error(str(problem))
 
     def _decided_state(self) -> NextState:
-        spec = self.inputs.binding.spec
         if self.asks and (error := self.now.decision.error) is not None:
             is_kept = isinstance(error, KeptError) or not isinstance(error, FitError)
             return NextState.STUCK if self.present and is_kept else NextState.NOT_PLACED
         kept = not self.asks or self.now.placement is None
         if self.present if kept else self.now.placement:
             return NextState.PLACED
-        return NextState.NO_REPLICAS if spec.is_workload and not spec.replicas else NextState.NOT_PLACED
+        has_none = self.spec.is_workload and not self.spec.replicas
+        return NextState.NO_REPLICAS if has_none else NextState.NOT_PLACED
 
 
 def attempt_of(decision: Decision) -> TermAttempt | None:

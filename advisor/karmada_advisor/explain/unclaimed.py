@@ -16,6 +16,7 @@ from karmada_advisor.explain.policies import (
     matching,
     misses,
     priority_class_of,
+    template_named,
 )
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_workload
@@ -23,6 +24,7 @@ from karmada_advisor.fleet.fleet import Fleet, parsed, reference_of
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.state.model import BindingState, StateName
 from karmada_advisor.state.stored import value_at
+from karmada_scheduler.api.binding import BindingKey
 from karmada_scheduler.api.manifest import ManifestError
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.api.policy import ID_LABELS, claims, policy_name
@@ -117,6 +119,33 @@ def _without_priority_class(
         text += f"; nearest: {near}"
     evidence = {"policy": policy, "priorityClass": name, "nearest": near}
     return Cause("PriorityClassMissing", Stage.POLICY, evidence, text, primary=True)
+
+
+def unclaimed_template(fleet: Fleet) -> tuple[Template, Explanation] | None:
+    """Return the wanted workload and why it has no binding; None if it has one, or was not read.
+
+    Raises:
+        NoAnswerError: The policies cannot be read.
+    """
+    workload = fleet.unclaimed_template()
+    return None if workload is None else why_unclaimed(fleet, workload)
+
+
+def why_unclaimed(fleet: Fleet, workload: Workload) -> tuple[Template, Explanation]:
+    """Return a workload without a binding, and why it has none."""
+    template = template_named(workload, workload.labels)
+    return template, explain_unclaimed(
+        template,
+        fleet.policies,
+        source=fleet.source,
+        priority_classes=fleet.priority_classes,
+        events=fleet.warning_events(),
+    )
+
+
+def explain_template(fleet: Fleet, template: Workload) -> tuple[BindingKey, Explanation]:
+    """Return a template without a binding by its own kind, and why it has none."""
+    return BindingKey(template.kind, template.namespace, template.name), why_unclaimed(fleet, template)[1]
 
 
 TEMPLATES: Final = "templates"

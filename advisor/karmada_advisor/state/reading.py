@@ -38,6 +38,9 @@ TEMPLATE_DIFFERS: Final = "TemplateDiffers"
 """The reason of a binding whose template wants other replicas."""
 DETECTOR_FIRST: Final = frozenset({NOT_CHANGED, TEMPLATE_DIFFERS})
 """The reasons of bindings that Karmada's detector has to change before anything else."""
+_UNDECIDED: Final = ("held", "nobody decides", "not decided yet", "not placed", "out of date", "stuck")
+_CURABLE: Final = frozenset(map(StateName, _UNDECIDED))
+"""The states in which a decision is lacking."""
 _GATES: Final = FeatureGates()
 """The defaults: the state is that of the stored objects, whatever rules a command has."""
 
@@ -100,6 +103,25 @@ def other_replicas(template: int, binding: int) -> str:
         f"the template wants {template} replicas and its binding has {binding}: Karmada's detector has not changed it, or a "
         "ResourceInterpreterCustomization counts otherwise"
     )
+
+
+def lacks_a_decision(state: BindingState, binding: Binding) -> bool:
+    """Return whether a binding lacks clusters, or the last decision about it has failed or was not made."""
+    if state.reason in DETECTOR_FIRST:
+        return False  # Karmada's detector comes first
+    return state.name in _CURABLE or state.placed is Placed.PART or condition_of(binding).status == "False"
+
+
+def may_be_cured(state: BindingState, binding: Binding, manifest: Mapping[str, Any]) -> bool:
+    """Return whether a decision is lacking, or changes do not arrive on a cluster.
+
+    Args:
+        state: What is stored about the binding.
+        binding: The binding.
+        manifest: The same as it was read.
+    """
+    conflicts = any(each.is_conflict for each in state.rows)
+    return conflicts or bool(Suspended.of(manifest)) or lacks_a_decision(state, binding)
 
 
 class _StateReading:

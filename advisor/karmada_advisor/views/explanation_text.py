@@ -7,9 +7,8 @@ from functools import partial
 from typing import Final
 
 from karmada_advisor.explain.amounts import counted, listed
-from karmada_advisor.explain.model import Explanation, NextState, Tense
+from karmada_advisor.explain.model import Explanation, NextState, Remedy, RemedySearch, Tense
 from karmada_advisor.explain.overview import BindingName, ExplanationSummary, StateGroup
-from karmada_advisor.explain.remedy_model import Remedy, RemedySearch
 from karmada_advisor.explain.trace_model import FunnelStage
 from karmada_advisor.state.model import ClusterStatus, StateName
 from karmada_advisor.state.stored import age

@@ -11,7 +11,7 @@ from karmada_advisor.views.document import Line
 from karmada_advisor.views.text import Style
 
 if TYPE_CHECKING:  # an explanation without remedies needs no search
-    from karmada_advisor.explain.remedy_model import Remedy
+    from karmada_advisor.explain.model import Remedy
     from karmada_advisor.whynot.model import VerifiedRemedy
 
 ROW_HEADING = ("ON", "WANTED", "APPLIED", "READY", "HEALTH", "")

@@ -17,7 +17,7 @@ from karmada_advisor.cli.questions import process_of, source_of
 from karmada_advisor.cli.survive_metrics import survival_metrics
 from karmada_advisor.cli.whynot import ask, ask_cluster, ask_clusters, search_bounds
 from karmada_advisor.explain.explain import explain, explain_stored
-from karmada_advisor.explain.explaining import Explaining, explaining
+from karmada_advisor.explain.inputs import Explaining, explaining
 from karmada_advisor.explain.model import Explanation, Provenance, Tense
 from karmada_advisor.explain.overview import ExplanationSummary, grouped, summary_of
 from karmada_advisor.fleet.errors import NoAnswerError

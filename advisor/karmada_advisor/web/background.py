@@ -14,11 +14,11 @@ from typing import Final
 
 from karmada_advisor.cli.flags.what_if import REMEDIES, SURVIVE_FAIL_ON
 from karmada_advisor.cli.survive import fail_on_of, settings_of
-from karmada_advisor.explain.explaining import Explaining, explain_template
+from karmada_advisor.explain.inputs import Explaining
 from karmada_advisor.explain.model import Cause
 from karmada_advisor.explain.overview import Causes, causes_of_state, find_causes
 from karmada_advisor.explain.situation import Situation
-from karmada_advisor.explain.unclaimed import without_binding
+from karmada_advisor.explain.unclaimed import explain_template, without_binding
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.model import BindingState, StateName

@@ -6,6 +6,6 @@
 - ``vocabulary``: the edits that can cure a blocker.
 - ``quantities``: the least amount of an edit.
 - ``search``: irreducible sets of edits that reach a goal.
-- ``answer``, ``model``: the whole answer, and its data. ``undecided``: what helps without a decision.
+- ``answer``, ``model``: the whole answer, and its data. ``remedies``: what ``explain`` shows, and what helps without a decision.
 - ``clusters``: several clusters, and all bindings that one cluster does not have.
 """

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from karmada_advisor.explain.model import Cause, Provenance
-from karmada_advisor.explain.remedy_model import ObjectShown
+from karmada_advisor.explain.model import Cause, ObjectShown, Provenance
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.propagation import Suspended
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot import goals
 from karmada_advisor.whynot import model as shown
 from karmada_advisor.whynot.found_edits import Answer, FoundEdits, SearchBounds, caution_of
-from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, ScheduledObjects
-from karmada_advisor.whynot.scheduled import Scheduled
+from karmada_advisor.whynot.objects import NO_EDITS, NOBODY_DECIDES, ObjectSet, Scheduled, ScheduledObjects
 from karmada_advisor.whynot.search import Search
 from karmada_scheduler.api.binding import Binding, TargetCluster
 from karmada_scheduler.api.well_known import CLUSTER_POLICY_ID_LABEL, POLICY_ID_LABEL
+from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
 from karmada_scheduler.core.decision import are_same_targets
 from karmada_scheduler.framework.edits import Edit, Side
@@ -154,6 +154,53 @@ def _present(objects: ObjectSet) -> Sequence[TargetCluster]:
 
 def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
     return tuple(Target(each.name, each.replicas) for each in targets)
+
+
+_GATES: Final = (
+    "CustomizedClusterResourceModeling",
+    "MultiplePodTemplatesScheduling",
+    "SchedulingOvercommitProtection",
+    "WorkloadAffinity",
+)
+
+
+class RuleChange(Struct, frozen=True):
+    """A change of one gate or plugin.
+
+    Attributes:
+        op: ``setGate`` or ``disablePlugin``.
+        text: For people.
+        flag: What to append to the command line of the scheduler, and of ``simulate``.
+    """
+
+    op: str
+    text: str
+    flag: str
+
+    def applied(self, rules: Rules) -> Rules:
+        """Return rules with the change."""
+        _, _, value = self.flag.partition("=")
+        if self.op == "setGate":
+            return replace(rules, feature_gates=[*rules.feature_gates, value])
+        return replace(rules, plugins=[*(rules.plugins or ()), value])
+
+
+def alternatives(rules: Rules, gates: FeatureGates, refusing: str) -> Iterator[RuleChange]:
+    """Yield changes of one gate or plugin.
+
+    Args:
+        rules: As they are.
+        gates: Their feature gates.
+        refusing: The plugin that refuses the cluster, "" if none does.
+    """
+    if refusing:
+        enabled = "" if rules.plugins else "*,"
+        flag = f"--plugins={enabled}-{refusing}"
+        yield RuleChange("disablePlugin", f"without the plugin {refusing} ({flag})", flag)
+    for name in _GATES:
+        value = not gates.enabled(name)
+        flag = f"--feature-gates={name}={str(value).lower()}"
+        yield RuleChange("setGate", f"feature gate {name}={str(value).lower()}", flag)
 
 
 def remedy_of_configuration(

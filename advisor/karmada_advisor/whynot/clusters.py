@@ -9,7 +9,7 @@ from typing import Final
 
 from karmada_advisor.explain.causes import causes_of_cluster
 from karmada_advisor.explain.causes_state import of_state
-from karmada_advisor.explain.explaining import Explaining
+from karmada_advisor.explain.inputs import Explaining
 from karmada_advisor.explain.model import Cause, Provenance, Stage
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.errors import NoAnswerError

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
-from karmada_advisor.explain.model import Cause, Provenance
-from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
+from karmada_advisor.explain.model import Cause, ObjectPatch, ObjectShown, Provenance
 from karmada_advisor.state.model import BindingEntry, BindingState, Target
 from karmada_advisor.whynot.json_patch import Patched
 from karmada_scheduler.framework.edits import Edit, Harm, Minimum, Side

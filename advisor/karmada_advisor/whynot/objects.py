@@ -7,11 +7,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
-from karmada_advisor.state.quota import Ledger, Usage, read_quota, usage
+from karmada_advisor.state.quota import Excess, Ledger, Usage, read_quota, usage
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.json_patch import Patched, patched
-from karmada_advisor.whynot.scheduled import Scheduled, scheduled_of
-from karmada_scheduler.api.binding import Binding, BindingKey
+from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.cluster import KIND as CLUSTER
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.api.manifest import Manifest, ManifestError
@@ -19,12 +18,14 @@ from karmada_scheduler.api.names import FleetValues
 from karmada_scheduler.api.well_known import APPLIED_PLACEMENT_ANNOTATION, MANAGED_BY_LABEL
 from karmada_scheduler.config.features import FeatureGates
 from karmada_scheduler.core.classify import ScheduleType
-from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS
-from karmada_scheduler.core.decision import are_same_targets
+from karmada_scheduler.core.condition import QUOTA_EXCEEDED, SUCCESS, condition_for
+from karmada_scheduler.core.decision import Decision, are_same_targets
 from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
+from karmada_scheduler.dryrun.result import Outcome, SimulationResult
 from karmada_scheduler.framework.edits import Edit, ObjectRef
+from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
 
@@ -32,6 +33,43 @@ Edits = frozenset[Edit]
 
 NO_EDITS: Final[Edits] = frozenset()
 NOBODY_DECIDES: Final = "NobodyDecides"
+
+
+class Scheduled(Struct, frozen=True):
+    """What the scheduler would do with a binding.
+
+    Attributes:
+        type: The kind of scheduling; AVOID if nothing asks for it.
+        targets: The clusters of the binding afterwards.
+        decision: None if it was not scheduled.
+        problem: Why it was not scheduled although something asks for it, or did not take effect: the error of the
+            decision, or the plugins that hold it; "" otherwise.
+        code: The reason of the condition ``Scheduled``, ``OtherScheduler``, ``Gated``, ``Waiting`` or ``NobodyDecides``; ""
+            without one.
+        refused: The limit of a quota that refuses the placement, None if none does.
+    """
+
+    type: ScheduleType
+    targets: tuple[TargetCluster, ...]
+    decision: Decision | None
+    problem: str = ""
+    code: str = ""
+    refused: Excess | None = None
+
+
+def scheduled_of(result: SimulationResult) -> Scheduled:
+    """Return what a simulation has made of a binding."""
+    code, problem = "", ""
+    if result.outcome is Outcome.OTHER_SCHEDULER:
+        code, problem = "OtherScheduler", result.binding.spec.responsible_scheduler
+    elif result.held is not None:
+        code = "Gated" if result.held.point is Point.PRE_ENQUEUE else "Waiting"
+        problem = str(result.held)
+    elif result.decision is not None:
+        condition = condition_for(result.decision.error)
+        code = condition.reason
+        problem = "" if result.decision.error is None else condition.message
+    return Scheduled(result.type, result.targets, result.decision, problem, code)
 
 
 class ScheduledObjects(Struct, frozen=True):
@@ -218,7 +256,7 @@ class ObjectSet(Struct, dict=True):
             return manifests
         if self.ref in manifests:
             return None  # its own edits are against the object as it was read
-        from karmada_advisor.whynot.scheduled import received  # its rules take as long to load as an answer
+        from karmada_advisor.claims.claim import received  # its rules take as long to load as an answer
 
         mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
         return manifests if mine is None else {**manifests, self.ref: mine}

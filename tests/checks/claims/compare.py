@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from karmada_advisor.claims.binding_spec import comparable
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import (
     Claims,
@@ -16,7 +17,6 @@ from karmada_advisor.claims.model import (
     TemplateClaim,
     TemplateWritten,
 )
-from karmada_advisor.claims.replicas import comparable
 from karmada_advisor.claims.template import (
     CLAIM_ANNOTATIONS,
     CLAIM_LABELS,

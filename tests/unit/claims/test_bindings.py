@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
+from karmada_advisor.claims.binding_spec import binary_text, decimal_text, replicas_of
 from karmada_advisor.claims.claim import claim
 from karmada_advisor.claims.model import (
     DetectorOptions,
     PolicyWritten,
     Waits,
 )
-from karmada_advisor.claims.replicas import binary_text, decimal_text, replicas_of
 from karmada_advisor.claims.template import read_template, template_of
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.manifest import ManifestError

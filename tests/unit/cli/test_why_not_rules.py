@@ -11,7 +11,7 @@ import yaml
 
 from karmada_advisor.cli.whynot import ask, search_bounds
 from karmada_advisor.explain.explain import explain
-from karmada_advisor.explain.explaining import explaining
+from karmada_advisor.explain.inputs import explaining
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import ControlPlane
 from karmada_advisor.views.text import Style

@@ -11,9 +11,8 @@ from karmada_advisor.explain.explain import explain
 from karmada_advisor.explain.model import Cause, Explanation
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.process_answers import ProcessView
-from karmada_advisor.state.curable import lacks_a_decision
 from karmada_advisor.state.model import ReplicaCounts, StateName
-from karmada_advisor.state.reading import Facts
+from karmada_advisor.state.reading import Facts, lacks_a_decision
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster
 from tests.unit.explain.asking import inputs_of

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import pytest
 
-from karmada_advisor.explain import explaining as explaining_module
+from karmada_advisor.explain import inputs as explain_inputs
 from karmada_advisor.fleet.fleet import Fleet
 from karmada_advisor.fleet.packed import PackedManifests
 from karmada_advisor.state.model import SchedulerShown, StateName
@@ -246,7 +246,7 @@ async def test_answers_are_computed_from_the_fleet_of_the_viewer_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reveal: Reveal
 ) -> None:
     made, used = list[PageState](), list[Any]()
-    state_of, explaining = ScopedFleets.state, explaining_module.explaining
+    state_of, explaining = ScopedFleets.state, explain_inputs.explaining
     plan_of_fleet = plan_answer.plan_of_fleet
 
     async def noted(self: ScopedFleets, whole: PageState, scope: Any) -> PageState:

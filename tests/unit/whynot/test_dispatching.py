@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from karmada_advisor.state.model import Target
-from karmada_advisor.whynot.undecided import decided_again, overwritten
+from karmada_advisor.whynot.remedies import decided_again, overwritten
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.testing import binding
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
+from karmada_advisor.claims.binding_spec import replicas_of
 from karmada_advisor.claims.policy import read_policy, refusal
-from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.fleet.files import check_types
 from karmada_advisor.state.stored import part

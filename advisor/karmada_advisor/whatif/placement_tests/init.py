@@ -7,7 +7,7 @@ from os.path import relpath
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from karmada_advisor.claims.replicas import replicas_of
+from karmada_advisor.claims.binding_spec import replicas_of
 from karmada_advisor.claims.template import Template
 from karmada_advisor.claims.template import TemplateKey as ClaimedKey
 from karmada_advisor.fleet.capture import reduced

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from karmada_advisor.claims.binding_spec import replicas_of
 from karmada_advisor.claims.model import DetectorOptions
-from karmada_advisor.claims.replicas import replicas_of
 from karmada_advisor.claims.template import read_template
 from karmada_advisor.explain.amounts import quota_refusal
 from karmada_advisor.fleet.rules import not_known

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from karmada_advisor.explain.amounts import counted
-from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
+from karmada_advisor.explain.model import ObjectPatch, ObjectShown
 from karmada_advisor.state.stored import mappings, value_at
 from karmada_advisor.whatif.survive.classify import LossClass
 from karmada_advisor.whatif.survive.model import LossSettings

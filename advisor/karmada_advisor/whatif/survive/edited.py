@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import PolicyRef
-from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.explain.model import ObjectPatch, PolicyRef
 from karmada_advisor.state.stored import value_at
 from karmada_advisor.whatif.plan.decide import settled
 from karmada_advisor.whatif.survive.classify import Classified, starts, wanted

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from karmada_advisor.explain.amounts import shown_units
-from karmada_advisor.explain.remedy_model import ObjectShown
+from karmada_advisor.explain.model import ObjectShown
 from karmada_advisor.whatif.plan.load import CPU, requests
 from karmada_advisor.whatif.survive.classify import LossClass, Pair, wanted
 from karmada_advisor.whatif.survive.edited import PairKey

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from karmada_advisor.explain.model import PolicyRef, Provenance
-from karmada_advisor.explain.remedy_model import ObjectPatch
+from karmada_advisor.explain.model import ObjectPatch, PolicyRef, Provenance
 from karmada_advisor.state.model import BindingEntry, Target
 from karmada_advisor.whatif.plan.capacity_model import Demand
 from karmada_advisor.whatif.survive.classify import FailedBy, LossClass

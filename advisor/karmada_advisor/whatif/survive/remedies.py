@@ -12,8 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.explain import policy_of
-from karmada_advisor.explain.model import PolicyRef
-from karmada_advisor.explain.remedy_model import ObjectPatch, ObjectShown
+from karmada_advisor.explain.model import ObjectPatch, ObjectShown, PolicyRef
 from karmada_advisor.whatif.survive import closed, edited
 from karmada_advisor.whatif.survive.classify import FailedBy, LossClass, Pair
 from karmada_advisor.whatif.survive.engine import Losses

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from karmada_advisor.explain import amounts
 from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.causes_capacity import uses_models, without_model
 from karmada_advisor.state.quota import KIND as QUOTA
 from karmada_advisor.state.quota import quantity_text
 from karmada_advisor.whynot.found_edits import available
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
+from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding_spec import BindingSpec, Component
 from karmada_scheduler.api.cluster import KIND as CLUSTER
@@ -32,8 +33,6 @@ def proposals(context: Context) -> Iterator[Edit]:
     yield from _capacity(context, context.cluster, Side.CLUSTER)
     yield from requests(context)
     for number, each in enumerate(context.competitors()):
-        if number >= NEAREST:
-            break
         yield from less(context, each.cluster, Side.COMPETITOR, extra=0.1 * number)
 
 
@@ -63,7 +62,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
     amounts = [base + wanted, base + wanted + max(0, min(others, MAX_INT32 // 4))]
     ref = ObjectRef(CLUSTER, "", cluster.name)
     manifest, per_replica = context.manifest_of(ref), needed(context)
-    if missing := _not_in_models(context, cluster, per_replica):
+    if missing := without_model(cluster, per_replica, context.objects.gates):
         # The sums of the summary count then, and if they do not suffice, more capacity is another part of the change.
         listed, gate = ", ".join(missing), "CustomizedClusterResourceModeling"
         yield context.on(side, ref).set(
@@ -114,7 +113,8 @@ def _with_capacity(
         changed[name] = f"{whole}m" if name == "cpu" else str(whole)
         shown.append(f"{_units(name, missing)} {name}")
     text = f"{' and '.join(shown) or 'more'} free"
-    models = _with_nodes(summary, cluster, per_replica, amount) if _uses_models(context, cluster) else None
+    counts_models = uses_models(cluster, context.objects.gates)
+    models = _with_nodes(summary, cluster, per_replica, amount) if counts_models else None
     if models is None and len(changed) == 1 and used is not None:
         [(name, written)] = changed.items()
         return ("allocatable", name), written, text
@@ -127,20 +127,6 @@ def _with_capacity(
         lacking = "nodes for them" if models else "a grade in spec.resourceModels that takes one"
         text = f"{text}, and {lacking}"
     return (), value, text
-
-
-def _not_in_models(context: Context, cluster: Cluster, per_replica: Mapping[str, int]) -> list[str]:
-    """Return the requested resources that are in no resource model of a cluster; none if its models do not count."""
-    if not _uses_models(context, cluster) or context.objects.gates.rules.model_estimate != "simulate":
-        return []
-    known = {name for model in cluster.resource_models for name in model.minimums}
-    return [name for name in per_replica if name not in known]
-
-
-def _uses_models(context: Context, cluster: Cluster) -> bool:
-    summary = cluster.resource_summary
-    has_models = summary is not None and summary.modelings and cluster.resource_models
-    return bool(has_models and context.objects.gates.enabled("CustomizedClusterResourceModeling"))
 
 
 def _with_nodes(

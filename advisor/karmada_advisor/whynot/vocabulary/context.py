@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final
 
 from karmada_advisor.whynot.goals import GoalBlocker
@@ -17,7 +17,7 @@ from karmada_scheduler.framework.cycle import Candidate, Cycle
 from karmada_scheduler.framework.edits import EditContext, ObjectRef, PatchAction
 from karmada_scheduler.framework.result import Result
 
-NEAREST: Final = 6
+_NEAREST: Final = 6
 """The number of competitors that are edited one by one."""
 
 
@@ -87,8 +87,8 @@ class Context(EditContext, frozen=True, kw_only=True):
         """Replicas that fit on all candidates together."""
         return sum(each.available for each in self.attempt.candidates) if self.attempt is not None else 0
 
-    def competitors(self) -> Iterator[Candidate]:
-        """Yield the other candidates that got replicas or were selected, those with the most replicas first."""
+    def competitors(self) -> Sequence[Candidate]:
+        """Return the first of the other candidates that got replicas or were selected, those with the most replicas first."""
         replicas = self.outcome.replicas
         others = [each for each in self.selected if each.name != self.name]
-        yield from sorted(others, key=lambda each: -replicas.get(each.name, 0))
+        return sorted(others, key=lambda candidate: -replicas.get(candidate.name, 0))[:_NEAREST]

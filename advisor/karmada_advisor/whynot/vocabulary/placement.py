@@ -8,7 +8,7 @@ from typing import Any
 from karmada_advisor.explain.amounts import counted
 from karmada_advisor.whynot.goals import has_replicas
 from karmada_advisor.whynot.quantities import amounts_of
-from karmada_advisor.whynot.vocabulary.context import NEAREST, Context
+from karmada_advisor.whynot.vocabulary.context import Context
 from karmada_scheduler.api.matching import EFFECTS, SET_OPERATORS, TOLERATION_OPERATORS
 from karmada_scheduler.api.names import nearest
 from karmada_scheduler.api.placement import AGGREGATED, DIVIDED, SPREAD_BY_CLUSTER, SPREAD_BY_REGION, WEIGHTED
@@ -88,8 +88,6 @@ def competitors(context: Context) -> Iterator[Edit]:
     """Yield edits that take selected clusters, or their regions, out of the affinity."""
     regions: dict[str, None] = {}
     for number, each in enumerate(context.competitors()):
-        if number >= NEAREST:
-            break
         yield from exclude(context, each.name, extra=0.1 * number)
         region = each.cluster.region
         if region and region != context.cluster.region:
