@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import list_page
+from karmada_pyscheduler.client.http_connection import list_page
 from karmada_pyscheduler.client.watch_requests import event_of
 from karmada_pyscheduler.informer.object_kinds import namespace_and_name, object_key
 from karmada_scheduler import json_body, logs

@@ -1,6 +1,6 @@
 """A model of a Karmada API server in memory, for simulations and for the fake API server of tests."""
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model.front_end import FrontEnd
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Object, Target, target_of
 from tools.apiserver_model.messages import RefusedError, status

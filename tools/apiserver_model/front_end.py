@@ -9,7 +9,7 @@ import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import lists, messages
 from tools.apiserver_model.kinds import BY_NAME, KINDS, Key, Kind, Target, target_of
 from tools.apiserver_model.messages import RefusedError

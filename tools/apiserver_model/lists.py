@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import messages
 from tools.apiserver_model.kinds import Kind, Target
 from tools.apiserver_model.raw_objects import metadata_only

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model.kinds import Key, Kind, Object
 from tools.apiserver_model.requests import MetadataForm, Request, metadata_form
 

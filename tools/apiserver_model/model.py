@@ -8,7 +8,7 @@ from typing import Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import lists, messages, objects, raw_objects
 from tools.apiserver_model.kinds import (
     BY_NAME,

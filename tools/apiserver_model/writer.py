@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import messages, objects, raw_objects
 from tools.apiserver_model.kinds import BY_NAME, Key, Kind, Object, Target
 from tools.apiserver_model.merge_patch import merged

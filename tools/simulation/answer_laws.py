@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from karmada_scheduler.api.binding import BindingKey
 from tools.apiserver_model import Write
 from tools.simulation.bindings import BINDING_KINDS

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.simulation.plan import Fault
 
 Body = Callable[[bytes], bytes]

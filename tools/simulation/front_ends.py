@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import ApiServerModel, FrontEnd, OnLine, Request, Watch, Write
 from tools.simulation.simulation import Simulation
 

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from karmada_pyscheduler.scheduling_queue.queue import UNSCHEDULABLE as UNSCHEDULABLE_SET
 from karmada_scheduler.api.binding import Binding, BindingKey
 from karmada_scheduler.api.well_known import SCHEDULED_CONDITION

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final, Protocol
 from urllib.parse import parse_qsl, urlsplit
 
-from karmada_pyscheduler.client.http import OutgoingRequest, Response
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_pyscheduler.client.identity import Identity
 from tools.apiserver_model import ApiServerModel, Request, Watch
 from tools.simulation.faults import Fate, Faults, kind_of, value_of

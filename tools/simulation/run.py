@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Final
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from tools.apiserver_model import ApiServerModel
 from tools.simulation.actions import LEASE
 from tools.simulation.all_actions import AllActions

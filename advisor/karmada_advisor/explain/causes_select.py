@@ -99,7 +99,7 @@ def of_cluster(situation: Situation, basis: Basis, cluster: str) -> Iterator[Cau
         return
     if loss.startswith("region:"):
         yield from _set_suffices(trace, evidence)
-    code, text, _ = LOSSES[loss]
+    code, text = LOSSES[loss].code, LOSSES[loss].text
     if loss == "available" and is_aggregated(basis.cycle.placement):
         code = "AggregatedFewest"
         text = "as few clusters as possible are used, and {} can take fewer replicas"

@@ -18,7 +18,8 @@ from karmada_pyscheduler.client.bindings_schema import UNKNOWN, BindingsSchema
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import Identity, validity_of_certificate
 from karmada_pyscheduler.client.karmada import KarmadaClient, Resource
-from karmada_pyscheduler.client.reviews import AUTHENTICATION, AUTHORIZATION, create_review
+from karmada_pyscheduler.client.permissions import AUTHORIZATION, create_review
+from karmada_pyscheduler.client.reviews import AUTHENTICATION
 from karmada_scheduler.api.manifest import format_time
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import Struct

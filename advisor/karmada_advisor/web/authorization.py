@@ -15,9 +15,9 @@ from karmada_advisor.web.request_query import NO_TOKEN, RETRY_SECONDS
 from karmada_advisor.web.sessions import LONGEST_TOKEN, Sessions
 from karmada_advisor.web.viewer import LIST_EVENTS, LIST_QUOTAS, Viewer
 from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.client.reviews import (
     SERVICE_ACCOUNT,
-    Permission,
     Reviews,
     ReviewUnavailableError,
     TokenRefusedError,

@@ -13,7 +13,7 @@ from karmada_advisor.web.decisions import DecisionRow
 from karmada_advisor.web.fleet import ClusterFilter, ClusterShown
 from karmada_advisor.web.indexed_binding import Filter, IndexedBinding, RowCursor
 from karmada_advisor.whatif.survive.loss import Loss
-from karmada_pyscheduler.client.reviews import Permission
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.http_server.request_guard import HttpRequest
 from karmada_scheduler.structs import Struct
 

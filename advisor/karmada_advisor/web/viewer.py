@@ -13,7 +13,8 @@ from typing import Final
 
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_advisor.web.state import Reveal, Scope
-from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT, Permission
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import SERVICE_ACCOUNT
 from karmada_scheduler.structs import Struct
 
 LIST_BINDINGS: Final = Permission("list", "work.karmada.io", "resourcebindings")

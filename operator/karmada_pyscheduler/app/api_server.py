@@ -14,7 +14,7 @@ from karmada_pyscheduler.app.host import Environment
 from karmada_pyscheduler.client.bindings_schema import FIELDS, UNKNOWN, BindingsSchema, is_older
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import KarmadaClient
-from karmada_pyscheduler.client.reviews import missing_permissions, needed_permissions
+from karmada_pyscheduler.client.permissions import missing_permissions, needed_permissions
 from karmada_pyscheduler.metrics.metrics import ApiServerMetrics, Metrics
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.features import DEFAULT_RULES, RULES, FeatureGates

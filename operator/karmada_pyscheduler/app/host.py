@@ -20,7 +20,8 @@ from typing import Final
 from karmada_pyscheduler.client.connection import Connection, connect
 from karmada_pyscheduler.client.identity import ConnectionConfigError
 from karmada_pyscheduler.client.leader import Elector
-from karmada_pyscheduler.client.reviews import HOST, ReaderAccess
+from karmada_pyscheduler.client.reader_access import ReaderAccess
+from karmada_pyscheduler.client.reviews import HOST
 from karmada_pyscheduler.estimator.grpc_channel import GrpcChannel
 from karmada_pyscheduler.estimator.transport import DialEstimator
 from karmada_pyscheduler.extenders.transport import HttpExtenderTransport, NewExtenderTransport

@@ -12,7 +12,7 @@ from typing import Any, Final
 from karmada_pyscheduler.app.host import Host, load_certificate
 from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.karmada import WATCHED
-from karmada_pyscheduler.client.reviews import ReaderAccess
+from karmada_pyscheduler.client.reader_access import ReaderAccess
 from karmada_pyscheduler.estimator.accurate import Estimation
 from karmada_pyscheduler.http_server.read_only_server import ReadOnlyServer
 from karmada_pyscheduler.http_server.request_guard import Access

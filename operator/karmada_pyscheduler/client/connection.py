@@ -17,16 +17,8 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing, nu
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlencode, urlsplit
 
-from karmada_pyscheduler.client.http import (
-    HttpTransport,
-    OutgoingRequest,
-    Response,
-    ResponseStream,
-    Transport,
-    decoded,
-    is_tls_refusal,
-    refusal,
-)
+from karmada_pyscheduler.client.http import HttpTransport, ResponseStream, Transport, is_tls_refusal
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response, decoded, refusal
 from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.kubeconfig import load
 from karmada_pyscheduler.client.kubeconfig_file import NO_OVERRIDES, ConfigOverrides

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, Final
 
 from karmada_pyscheduler.client.connection import JSON, MERGE_PATCH, Connection
-from karmada_pyscheduler.client.http import list_page
+from karmada_pyscheduler.client.http_connection import list_page
 from karmada_pyscheduler.client.paths import group_path, path_of
 from karmada_scheduler import json_body
 from karmada_scheduler.api.binding import CLUSTER_RESOURCE_BINDING, RESOURCE_BINDING, BindingKey

@@ -3,9 +3,6 @@
 Answers are kept for a short time. Without a fresh answer there is none: an old yes is never used. A status of 201 alone is
 no yes, because a token that is not known gets one, too. About unknown tokens the API server is asked until some of an address, or
 many of all, were refused; a token to which it has said yes stays known.
-
-A server that others than this machine reach answers whom an API server lets: a reader needs a bearer token of somebody who may
-``get`` a path that is none of a resource (``nonResourceURLs`` of a ClusterRole). Who may read gets all that is served.
 """
 
 from __future__ import annotations
@@ -15,112 +12,20 @@ import hashlib
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any, Final, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
-from karmada_pyscheduler.client.connection import ApiConnection, Connection
+from karmada_pyscheduler.client.connection import ApiConnection
 from karmada_pyscheduler.client.identity import claims_of_token
-from karmada_pyscheduler.client.karmada import WATCHED
-from karmada_pyscheduler.client.paths import path_of
+from karmada_pyscheduler.client.permissions import AUTHORIZATION, Permission, create_review
 from karmada_pyscheduler.http_server.connections import counted_as
-from karmada_pyscheduler.http_server.listener import ServerCertificate
-from karmada_pyscheduler.http_server.request_guard import Access, RequestRefusal, bearer_token
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.rate_limit import RatesByName, TokenBucket
 from karmada_scheduler.structs import IdentityStruct, Struct, field
 
 AUTHENTICATION: Final = "authentication.k8s.io/v1"
-AUTHORIZATION: Final = "authorization.k8s.io/v1"
-
-
-async def create_review(
-    connection: ApiConnection, version: str, kind: str, spec: Mapping[str, Any], *, timeout: float
-) -> dict[str, Any]:
-    """Ask an API server for a review, which nobody stores, and return it. Raises ApiError."""
-    body = {"apiVersion": version, "kind": kind, "spec": spec}
-    return await connection.request("POST", path_of(version, f"{kind.lower()}s"), body=body, timeout=timeout)
-
-
-class Permission(NamedTuple):
-    """A verb on a resource; ``name`` is that of an object, "" for all."""
-
-    verb: str
-    group: str
-    resource: str
-    name: str = ""
-
-    def __str__(self) -> str:
-        """Return it as ``kubectl auth can-i`` accepts it."""
-        resource, slash, subresource = self.resource.partition("/")
-        named = f"{resource}.{self.group}" if self.group else resource
-        return f"{self.verb} {named}{slash}{subresource}{f'/{self.name}' if self.name else ''}"
-
-
-def needed_permissions(*, lease: str = "", services: bool = False) -> list[Permission]:
-    """Return the permissions that a scheduler needs.
-
-    Args:
-        lease: The name of its Lease, "" without leader election.
-        services: Whether it reads Services of estimators.
-    """
-    wanted = [Permission(verb, each.group, each.plural) for each in WATCHED for verb in ("list", "watch")]
-    wanted.append(Permission("get", "cluster.karmada.io", "clusters"))
-    for plural in ("resourcebindings", "clusterresourcebindings"):
-        wanted += [Permission(verb, "work.karmada.io", plural) for verb in ("get", "patch")]
-        wanted.append(Permission("patch", "work.karmada.io", f"{plural}/status"))
-    wanted += [Permission(verb, "", "events") for verb in ("create", "patch")]
-    if lease:
-        group = "coordination.k8s.io"
-        wanted += [Permission(verb, group, "leases", lease) for verb in ("get", "update")]
-        wanted.append(Permission("create", group, "leases"))
-    if services:
-        wanted.append(Permission("get", "", "services"))
-    return wanted
-
-
-async def missing_permissions(
-    connection: ApiConnection, wanted: Iterable[Permission], *, namespace: str
-) -> list[Permission]:
-    """Return the permissions that the user of a connection does not have.
-
-    Args:
-        connection: The connection to the Karmada API server.
-        wanted: The permissions to check.
-        namespace: The namespace of the Lease.
-
-    Returns:
-        The missing ones; none if they cannot be determined.
-    """
-    spec = {"namespace": namespace}
-    try:
-        response = await create_review(
-            connection, AUTHORIZATION, "SelfSubjectRulesReview", spec, timeout=10.0
-        )
-    except ApiError:
-        return []
-    status = response.get("status") if isinstance(response, dict) else None
-    if not isinstance(status, dict) or status.get("incomplete"):
-        return []
-    rules = [rule for rule in status.get("resourceRules") or () if isinstance(rule, dict)]
-    return [each for each in wanted if not any(_allows(rule, each) for rule in rules)]
-
-
-def _allows(rule: Mapping[str, Any], wanted: Permission) -> bool:
-    names = rule.get("resourceNames") or ()
-    resource, _, subresource = wanted.resource.partition("/")
-    resources = {wanted.resource, "*", f"*/{subresource}" if subresource else resource}
-    return (
-        _has(rule.get("verbs"), {wanted.verb, "*"})
-        and _has(rule.get("apiGroups"), {wanted.group, "*"})
-        and _has(rule.get("resources"), resources)
-        and (not names or wanted.name in names)
-    )
-
-
-def _has(listed: Sequence[str] | None, one_of: set[str]) -> bool:
-    return any(each in one_of for each in listed or ())
 
 
 LONGEST_TOKEN: Final = 16 * 1024
@@ -433,87 +338,3 @@ def _user_of(given: object) -> User | None:
 
 
 log = logging.getLogger(__name__)
-
-_RETRY_SECONDS: Final = 5
-
-
-class ReaderAccess(IdentityStruct):
-    """The certificate of a server, and the reviews of its readers. All of it runs in the event loop of the server.
-
-    Attributes:
-        certificate: Of the server.
-        connect: Opens a connection to the API server that nothing else uses.
-        what: What is served, for texts.
-        path: What a reader may ``get``.
-        audiences: A token is for one of these; empty for the API server's own.
-        reviewer: Which API server it is.
-    """
-
-    certificate: ServerCertificate
-    connect: Callable[[], Awaitable[Connection]]
-    what: str
-    path: str
-    audiences: Sequence[str] = ()
-    reviewer: Reviewer = KARMADA
-    _connection: Connection | None = None
-    _reviews: Reviews | None = None
-    _refreshing: asyncio.Task[None] | None = None
-    _logged: str = ""
-
-    def access(self, hosts: frozenset[str] | None) -> Access:
-        """Return this as the access of a server with these names."""
-        return Access(hosts, authorize=self.reader, open=self.open, close=self.close)
-
-    async def open(self) -> None:
-        """Read credentials, and follow changes of the certificate; nothing is sent yet.
-
-        Raises:
-            ConnectionConfigError: There are no usable credentials.
-        """
-        self._connection = await self.connect()
-        self._reviews = Reviews(self._connection, audiences=self.audiences, reviewer=self.reviewer)
-        self._refreshing = asyncio.create_task(
-            self.certificate.keep_fresh(), name=f"certificate of {self.what}"
-        )
-
-    async def close(self) -> None:
-        """Undo ``open``."""
-        if self._refreshing is not None:
-            self._refreshing.cancel()
-        if self._connection is not None:
-            await self._connection.close()
-
-    async def reader(self, headers: Mapping[str, str], address: str) -> User | RequestRefusal:
-        """Return who sends a request from an address, or why it is not answered."""
-        assert self._reviews is not None  # open before the server
-        token = bearer_token(headers)
-        if not token:
-            issuer = f"of {self.reviewer.name}"
-            if self.audiences:
-                issuer = f"for the audience {' or '.join(self.audiences)}"
-            return _unauthenticated(f"a reader of {self.what} needs a bearer token {issuer}")
-        try:
-            user = await self._reviews.user_of(token, address)
-            is_allowed = await self._reviews.may_get(user, self.path)
-        except TokenRefusedError as error:
-            return _unauthenticated(str(error))
-        except TooManyRefusedError as error:
-            return RequestRefusal(429, str(error), {"Retry-After": str(_RETRY_SECONDS)})
-        except ReviewUnavailableError as error:
-            self._log_once(str(error))
-            text = f"nobody knows at the moment whether you may read {self.what}: {error}"
-            return RequestRefusal(503, text, {"Retry-After": str(_RETRY_SECONDS)})
-        self._logged = ""
-        if is_allowed:
-            return user
-        return RequestRefusal(403, f"{user.name} may not get {self.path} at {self.reviewer.name}")
-
-    def _log_once(self, problem: str) -> None:
-        """Log why readers get no answer, as they may show the status alone."""
-        if problem != self._logged:
-            log.warning("Nobody can read %s: %s", self.what, problem)
-        self._logged = problem
-
-
-def _unauthenticated(problem: str) -> RequestRefusal:
-    return RequestRefusal(401, problem, {"WWW-Authenticate": "Bearer"})

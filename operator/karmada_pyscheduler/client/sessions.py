@@ -11,7 +11,8 @@ from contextlib import asynccontextmanager, contextmanager
 
 import aiohttp
 
-from karmada_pyscheduler.client.http import AGENT, MAX_RESPONSE, OutgoingRequest, Response
+from karmada_pyscheduler.client.http import AGENT, MAX_RESPONSE
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_pyscheduler.client.identity import Identity
 
 _CONNECT_SECONDS = 30.0

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from karmada_pyscheduler.client.connection import Connection, Login
-from karmada_pyscheduler.client.http import OutgoingRequest, Response
+from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_pyscheduler.client.identity import Identity
 from tools.controlplane.pki import Authority
 

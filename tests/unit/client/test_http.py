@@ -17,14 +17,12 @@ from pathlib import Path
 import pytest
 import uvloop
 
-from karmada_pyscheduler.client.http import (
-    AGENT,
+from karmada_pyscheduler.client.http import AGENT, HttpConnections, is_tls_refusal
+from karmada_pyscheduler.client.http_connection import (
     ConnectionLostError,
-    HttpConnections,
     OutgoingRequest,
     PersistentConnection,
     Response,
-    is_tls_refusal,
 )
 from karmada_pyscheduler.client.identity import verify_as_go_does
 from tests.connections import listening

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from karmada_pyscheduler.client.reviews import missing_permissions, needed_permissions
+from karmada_pyscheduler.client.permissions import missing_permissions, needed_permissions
 from karmada_scheduler.api_error import ApiError
 from tests.unit.client.fakes import FakeConnection
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 import pytest
 
 from karmada_pyscheduler.client.connection import Connection
-from karmada_pyscheduler.client.reviews import HOST, ReaderAccess, User
+from karmada_pyscheduler.client.reader_access import ReaderAccess
+from karmada_pyscheduler.client.reviews import HOST, User
 from karmada_pyscheduler.http_server.listener import ServerCertificate
 from karmada_pyscheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.api_error import ApiError

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_pyscheduler.client.reviews import (
     LONGEST_TOKEN,
-    Permission,
     Reviews,
     ReviewUnavailableError,
     TokenRefusedError,

@@ -11,7 +11,8 @@ import pytest
 from karmada_advisor.web.authorization import SHOWN, Authorization, NamespaceHints
 from karmada_advisor.web.request_query import RequestRefusedError
 from karmada_advisor.web.viewer import Viewer
-from karmada_pyscheduler.client.reviews import Permission, Reviews, User
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import Reviews, User
 from karmada_pyscheduler.http_server.request_guard import RequestRefusal
 from karmada_scheduler.api_error import ApiError
 

@@ -14,7 +14,7 @@ import pytest
 from karmada_advisor.fleet import process_http
 from karmada_advisor.web.answer_worker import BusyError, TooLongError
 from karmada_advisor.web.viewer import Viewer
-from karmada_pyscheduler.client.reviews import Permission
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_scheduler import command
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, binding, cluster

@@ -12,7 +12,8 @@ import pytest
 
 from karmada_advisor.web.quotas import MOST_ROWS, NamespaceQuotas, QuotaReader, quotas_of
 from karmada_advisor.web.viewer import EVERYBODY, LIST_QUOTAS, Viewer
-from karmada_pyscheduler.client.reviews import Permission, ReviewUnavailableError
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import binding

@@ -30,7 +30,7 @@ from karmada_advisor.web.viewer import (
     Viewer,
 )
 from karmada_advisor.whatif.plan import answer as plan_answer
-from karmada_pyscheduler.client.reviews import Permission
+from karmada_pyscheduler.client.permissions import Permission
 from karmada_scheduler.api.binding import Binding
 from karmada_scheduler.api.cluster import Cluster
 from karmada_scheduler.testing import binding, cluster

@@ -19,7 +19,8 @@ from karmada_advisor.web.viewer import (
     NOBODY,
     Viewer,
 )
-from karmada_pyscheduler.client.reviews import Permission, ReviewUnavailableError
+from karmada_pyscheduler.client.permissions import Permission
+from karmada_pyscheduler.client.reviews import ReviewUnavailableError
 from karmada_scheduler.structs import replace
 from karmada_scheduler.testing import BindingBuilder, ClusterBuilder, binding, cluster
 from tests.unit.web.site import Site, without_times

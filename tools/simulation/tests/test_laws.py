@@ -15,7 +15,7 @@ from typing import Any
 import orjson
 import pytest
 
-from karmada_pyscheduler.client.http import Response
+from karmada_pyscheduler.client.http_connection import Response
 from karmada_pyscheduler.client.karmada import RESOURCE_BINDINGS
 from karmada_scheduler.api.binding import Binding, BindingKey
 from tools.apiserver_model import Request, Write
