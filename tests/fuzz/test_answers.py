@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from karmada_advisor.explain.inputs import recorded_decision
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_answers import state_of, view_of
-from karmada_advisor.fleet.rules import ProcessConfiguration
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.web.decisions import of_records
 from karmada_scheduler import command, json_body
 from karmada_scheduler.api.manifest import ManifestError

@@ -14,9 +14,10 @@ from types import TracebackType
 from typing import Any, Final, Self, TypeVar
 
 from karmada_pyscheduler.app.host import Environment
-from karmada_pyscheduler.client.connection import Connection, Login
+from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.http import Transport
 from karmada_pyscheduler.client.identity import Identity
+from karmada_pyscheduler.client.login import Login
 from karmada_pyscheduler.estimator.transport import DialEstimator
 from karmada_pyscheduler.extenders.transport import NewExtenderTransport
 from karmada_pyscheduler.process.supervisor import Supervisor

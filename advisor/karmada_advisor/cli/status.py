@@ -15,8 +15,9 @@ from karmada_advisor.explain.amounts import at
 from karmada_advisor.explain.fleet_status import FleetStatus, SchedulerSetup, uses_of
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.process_answers import ProcessState
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
 from karmada_advisor.fleet.read import read_fleet
-from karmada_advisor.fleet.rules import ProcessConfiguration, Rules
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import RunningScheduler
 from karmada_advisor.state.propagation import cluster_problem
 from karmada_advisor.state.reading import state_of

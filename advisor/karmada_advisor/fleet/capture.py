@@ -15,7 +15,8 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import as_binding, as_cluster, as_workload
 from karmada_advisor.fleet.fleet import Coverage, Fleet, parsed
 from karmada_advisor.fleet.process_answers import ProcessView, captured_view
-from karmada_advisor.fleet.rules import ProcessConfiguration, Rules
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import FleetSource
 from karmada_advisor.state.model import API_VERSION, SchedulerShown, SchedulerStatus
 from karmada_advisor.state.stored import mapping, mappings, text_of, texts

@@ -12,7 +12,8 @@ from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.fleet.files import read
 from karmada_advisor.fleet.process_answers import ProcessState, ProcessView, record_of, state_of, view_of
 from karmada_advisor.fleet.process_http import ProcessAddress, address_of
-from karmada_advisor.fleet.rules import ProcessConfiguration, Rules
+from karmada_advisor.fleet.process_rules import ProcessConfiguration
+from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.fleet.source import RunningScheduler
 from karmada_advisor.state.stored import command_line, mappings, part
 from karmada_scheduler.api.binding import BindingKey

@@ -11,9 +11,10 @@ from typing import Any, TypeVar
 
 import pytest
 
-from karmada_pyscheduler.client.connection import Connection, Login
+from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.http_connection import OutgoingRequest, Response
 from karmada_pyscheduler.client.identity import Identity
+from karmada_pyscheduler.client.login import Login
 from tools.controlplane.pki import Authority
 
 T = TypeVar("T")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from karmada_pyscheduler.client.connection import Login
 from karmada_pyscheduler.client.identity import ConnectionConfigError, Identity, stat_of
+from karmada_pyscheduler.client.login import Login
 
 _TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 

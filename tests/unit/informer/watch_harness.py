@@ -9,9 +9,10 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 
-from karmada_pyscheduler.client.connection import Connection, Login
+from karmada_pyscheduler.client.connection import Connection
 from karmada_pyscheduler.client.identity import Identity
 from karmada_pyscheduler.client.karmada import WATCHED
+from karmada_pyscheduler.client.login import Login
 from karmada_pyscheduler.client.watch_requests import WatchRequests
 from karmada_pyscheduler.informer.kopf_watch import KopfWatch
 from karmada_scheduler.api.manifest import Manifest

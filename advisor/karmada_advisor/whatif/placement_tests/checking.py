@@ -11,8 +11,8 @@ from karmada_advisor.claims.template import read_template
 from karmada_advisor.fleet.files import check_types
 from karmada_advisor.state.stored import part
 from karmada_advisor.whatif.placement_tests import model
-from karmada_advisor.whatif.placement_tests.expectations import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.whatif.placement_tests.included_manifests import IncludedManifests
+from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, NOT_CLAIMED
 from karmada_advisor.whatif.placement_tests.scenario import make_change, names_of_policies, objects_of
 from karmada_advisor.whatif.placement_tests.schema import OF_STEPS
 from karmada_advisor.whatif.plan.change import Draft

@@ -13,9 +13,9 @@ from karmada_advisor.claims.template import TemplateKey as ClaimedKey
 from karmada_advisor.fleet.capture import reduced
 from karmada_advisor.fleet.errors import NoAnswerError
 from karmada_advisor.state.stored import part, text_of
-from karmada_advisor.whatif.placement_tests.expectations import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.files import read_test_file
 from karmada_advisor.whatif.placement_tests.model import API_VERSION, KIND, Manifest, PlacementTestFile
+from karmada_advisor.whatif.placement_tests.outcomes import NO_POLICY, PlacedWorkload
 from karmada_advisor.whatif.placement_tests.running import CaseTries
 from karmada_advisor.whatif.placement_tests.scenario import scenario_of
 from karmada_advisor.whatif.plan.objects import UnversionedTemplateKey, resource_key

@@ -8,7 +8,8 @@ from itertools import combinations
 from typing import Final
 
 from karmada_advisor.whatif.placement_tests import model
-from karmada_advisor.whatif.placement_tests.expectations import PlacedWorkload, failures
+from karmada_advisor.whatif.placement_tests.expectations import failures
+from karmada_advisor.whatif.placement_tests.outcomes import PlacedWorkload
 from karmada_advisor.whatif.placement_tests.scenario import NONE_ODD, UIDS, CaseState, OddTemplates, Scenario
 from karmada_advisor.whatif.plan.change import Draft
 from karmada_advisor.whatif.plan.objects import ChangeError, UnversionedTemplateKey, resource_key
