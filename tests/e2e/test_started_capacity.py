@@ -6,7 +6,7 @@ The situations after the first one are made with ``make check-state``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,8 +26,6 @@ LONGER_THAN_REPORTS = {"startSeconds": 12, "moveAfterSeconds": 12, "coolDownSeco
 LEAVES_AT_ONCE = {
     "key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 1,
 }  # fmt: skip
-
-Start = Callable[[Mapping[str, int]], object]
 
 pytestmark = pytest.mark.in_members
 
@@ -49,7 +47,7 @@ def web(members: None, web: Workload) -> Workload:
 
 
 @pytest.fixture
-def start(start_scheduler: StartScheduler, tmp_path: Path) -> Start:
+def start(start_scheduler: StartScheduler, tmp_path: Path) -> StartScheduler:
     """Starts the scheduler with these args of StartedCapacity."""
     return lambda args: start_scheduler(enabling(tmp_path, StartedCapacity=args))
 
@@ -65,7 +63,7 @@ def deploy(web: Workload, replicas: int, cpu: str, *clusters: str, starts_after:
 
 
 def test_what_waits_for_a_node_moves_and_finds_a_node_that_is_not_cordoned_any_more(
-    controlplane: ControlPlane, web: Workload, start: Start
+    controlplane: ControlPlane, web: Workload, start: StartScheduler
 ) -> None:
     start(ARGS)
     slow = replace(web, name="slow")
@@ -101,7 +99,7 @@ def wait_for_moves(controlplane: ControlPlane, begun: float) -> None:
 
 @pytest.mark.usefixtures("thorough")
 def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move(
-    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: StartScheduler
 ) -> None:
     start(ARGS)
     quota = {"metadata": {"name": "pods", "namespace": web.namespace}, "spec": {"hard": {"pods": "1"}}}
@@ -121,7 +119,7 @@ def test_pods_that_a_quota_of_the_member_refuses_are_no_evidence_and_do_not_move
 
 @pytest.mark.usefixtures("thorough")
 def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if_no_other_has_capacity(
-    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: StartScheduler
 ) -> None:
     start(LONGER_THAN_REPORTS)
     deploy(web, 12, "1", A, B)
@@ -141,11 +139,10 @@ def test_what_a_member_cannot_start_after_half_of_its_nodes_have_failed_stays_if
 
 @pytest.mark.usefixtures("thorough")
 def test_what_waits_behind_a_taint_starts_there_once_it_is_removed(
-    controlplane: ControlPlane, web: Workload, ask: Asking, start: Start
+    controlplane: ControlPlane, web: Workload, ask: Asking, start: StartScheduler
 ) -> None:
     start(ARGS)
-    node = f"/api/v1/nodes/{A}-node-2"
-    client = controlplane.members[A].client
+    node, client = f"/api/v1/nodes/{A}-node-2", controlplane.members[A].client
     client.patch(node, {"spec": {"taints": [{"key": "held", "effect": "NoSchedule"}]}})
     deploy(web, 10, "1", A, B)
     web.wait(lambda found: ready(found) == 8, "eight ready", timeout=40)
