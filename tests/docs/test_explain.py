@@ -24,6 +24,7 @@ SOURCES = "".join(
         *_EXPLAIN.glob("causes*.py"),
         *(_EXPLAIN.parent / "state").glob("*.py"),
         _EXPLAIN / "trace_candidates.py",
+        _EXPLAIN / "trace_select.py",
         _EXPLAIN / "unclaimed.py",
     )
 )

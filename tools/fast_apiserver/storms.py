@@ -186,6 +186,19 @@ def rest(server: FastApiServer, found: Running, bindings: int, seconds: float) -
         )
 
 
+def _after_last_write(server: FastApiServer) -> dict[str, Any]:
+    """Return the times of the bindings after five seconds, or once half a second has passed without a write."""
+    last = -1
+
+    def is_quiet() -> bool:
+        nonlocal last
+        last, previous = requests_of(server.times(), "resourcebindings", "resourcebindings/status"), last
+        return last == previous
+
+    wait_until(is_quiet, 5.0, every=0.5)
+    return server.times(bindings=True)
+
+
 def measure(
     server: FastApiServer, name: str, scheduler: str, bindings: int, window: float, rate: float = 0.0
 ) -> Storm:
@@ -229,7 +242,7 @@ def measure(
             end, spent = server.times()["now"], found.cpu - cpu
         # Those that were created before the end are placed soon, if the storm is over.
         wait_until(lambda: server.changed(f"{NAMESPACE}/fresh-", least=1) >= creator.count, 5.0)
-        times = server.times(bindings=True)
+        times = _after_last_write(server)
         after, peak = found.resident, found.peak
     rows: dict[str, dict[str, Any]] = times["bindings"]
     fresh = {key: each for key, each in rows.items() if "/fresh-" in key}

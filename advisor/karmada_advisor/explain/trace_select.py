@@ -27,7 +27,7 @@ _STEP: Final = "failed to select clusters: "
 _CRITERIA: Final = ("tier", "score", "available", "name")
 
 
-class Loss(Struct, frozen=True):
+class NotSelected(Struct, frozen=True):
     """Why a cluster is not selected.
 
     Attributes:
@@ -45,26 +45,26 @@ _REGION: Final = "{} is not selected:"
 _TIED: Final = "lost a tie of regions"
 _NOT_NEEDED: Final = f"{_REGION} no set with its region is sufficient"
 LOSSES: Final = {
-    "plugin": Loss("PluginSelected", "a Select plugin did not choose {}", "not chosen by the plugin"),
-    "tier": Loss("TierAhead", "{} belongs to an overflow affinity, and the clusters before it suffice",
+    "plugin": NotSelected("PluginSelected", "a Select plugin did not choose {}", "not chosen by the plugin"),
+    "tier": NotSelected("TierAhead", "{} belongs to an overflow affinity, and the clusters before it suffice",
         "overflow affinity, not needed"),
-    "score": Loss("LowerScore", "{} scores less than the selected clusters", "lower score"),
-    "available": Loss("LessRoom", "{} can take fewer replicas than the selected clusters", "less room"),
-    "swap": Loss("LessRoom", "{} can take fewer replicas than the selected clusters", "exchanged for more room"),
-    "name": Loss("NameTie", "{} has the same score and can take as many replicas; the order of names decided",
+    "score": NotSelected("LowerScore", "{} scores less than the selected clusters", "lower score"),
+    "available": NotSelected("LessRoom", "{} can take fewer replicas than the selected clusters", "less room"),
+    "swap": NotSelected("LessRoom", "{} can take fewer replicas than the selected clusters", "exchanged for more room"),
+    "name": NotSelected("NameTie", "{} has the same score and can take as many replicas; the order of names decided",
         "later in order of names"),
-    "maximum": Loss("MaxGroupsReached", "the maximum of clusters is reached before {}", "the maximum is reached"),
-    "one": Loss("RegionOneCluster", "each region gets one cluster, because cluster has no maxGroups, and another one comes "
+    "maximum": NotSelected("MaxGroupsReached", "the maximum of clusters is reached before {}", "the maximum is reached"),
+    "one": NotSelected("RegionOneCluster", "each region gets one cluster, because cluster has no maxGroups, and another one comes "
         "before {}", "its region has one"),
-    "region:weight": Loss("RegionWeight", f"{_REGION} its region has less weight", "region has less weight"),
-    "region:clusters": Loss("RegionFewerClusters", f"{_REGION} its region has the same weight and brings fewer clusters",
+    "region:weight": NotSelected("RegionWeight", f"{_REGION} its region has less weight", "region has less weight"),
+    "region:clusters": NotSelected("RegionFewerClusters", f"{_REGION} its region has the same weight and brings fewer clusters",
         "region has fewer clusters"),
-    "region:groupClusters": Loss("RegionTie", f"{_REGION} its region tied, and upstream prefers regions with fewer clusters",
+    "region:groupClusters": NotSelected("RegionTie", f"{_REGION} its region tied, and upstream prefers regions with fewer clusters",
         _TIED),
-    "region:groupWeight": Loss("RegionTie", f"{_REGION} its region tied, and lost by the weight of single regions", _TIED),
-    "region:name": Loss("RegionTie", f"{_REGION} its region tied, and lost by the order of names", _TIED),
-    "region:superset": Loss("RegionNotNeeded", _NOT_NEEDED, "region is not needed"),
-    "region:insufficient": Loss("RegionNotNeeded", _NOT_NEEDED, "region is in no sufficient set"),
+    "region:groupWeight": NotSelected("RegionTie", f"{_REGION} its region tied, and lost by the weight of single regions", _TIED),
+    "region:name": NotSelected("RegionTie", f"{_REGION} its region tied, and lost by the order of names", _TIED),
+    "region:superset": NotSelected("RegionNotNeeded", _NOT_NEEDED, "region is not needed"),
+    "region:insufficient": NotSelected("RegionNotNeeded", _NOT_NEEDED, "region is in no sufficient set"),
 }  # fmt: skip
 """By the criterion in ``SelectTrace.losses``."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
@@ -195,7 +195,7 @@ class KarmadaClient:
         """Read a binding from the API server."""
         return _checked(key, await self._connection.request("GET", _path(key)))
 
-    async def patch_result(
+    def patch_result(
         self,
         key: BindingKey,
         *,
@@ -204,7 +204,7 @@ class KarmadaClient:
         clusters: Sequence[Mapping[str, Any]] | None,
         tasks: Sequence[Mapping[str, Any]] | None = None,
         before_send: Callable[[], None] = lambda: None,
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         """Write a scheduling result: annotations and ``spec.clusters`` in one merge patch.
 
         Args:
@@ -223,31 +223,31 @@ class KarmadaClient:
             metadata["annotations"] = dict(annotations)
         lists = {"clusters": clusters, "gracefulEvictionTasks": tasks}
         spec = {name: list(items) or None for name, items in lists.items() if items is not None}
-        return await self._patch(key, {"metadata": metadata} | ({"spec": spec} if spec else {}), before_send)
+        return self._patch(key, {"metadata": metadata} | ({"spec": spec} if spec else {}), before_send)
 
-    async def patch_spec(
+    def patch_spec(
         self,
         key: BindingKey,
         *,
         resource_version: str,
         spec: Mapping[str, Any],
         before_send: Callable[[], None] = lambda: None,
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         """Merge fields into a binding's spec, as ``patch_result``; None removes one. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "spec": dict(spec)}
-        return await self._patch(key, body, before_send)
+        return self._patch(key, body, before_send)
 
-    async def patch_status(
+    def patch_status(
         self,
         key: BindingKey,
         *,
         resource_version: str,
         status: Mapping[str, Any],
         before_send: Callable[[], None] = lambda: None,
-    ) -> dict[str, Any]:
+    ) -> Awaitable[dict[str, Any]]:
         """Merge fields into a binding's status, as ``patch_result``; lists are replaced. Return the binding as stored."""
         body = {"metadata": {"resourceVersion": resource_version}, "status": dict(status)}
-        return await self._patch(key, body, before_send, "status")
+        return self._patch(key, body, before_send, "status")
 
     async def _patch(
         self, key: BindingKey, body: Any, before_send: Callable[[], None], subresource: str = ""
