@@ -33,7 +33,8 @@ from .versions import CURRENT, KarmadaVersion
 
 TOOLS = Path(__file__).parent / "tools"
 KARMADA = "github.com/karmada-io/karmada"
-KARMADA_NAMES = ("aggregated-apiserver", "webhook", "controller-manager", "scheduler", "scheduler-estimator")
+KARMADA_NAMES = ("aggregated-apiserver", "webhook", "controller-manager", "scheduler", "scheduler-estimator",
+                 "descheduler")  # fmt: skip
 PACKAGES = {
     "server": "go.etcd.io/etcd/server/v3",  # etcd
     **{
@@ -42,7 +43,8 @@ PACKAGES = {
     },
     **{name: f"{KARMADA}/cmd/{name}" for name in KARMADA_NAMES},
 }
-NAMES = tuple(PACKAGES)
+NAMES = tuple(name for name in PACKAGES if name != "descheduler")
+"""Those of a control plane; the descheduler is built when a benchmark wants it."""
 _DISPENSABLE = ("kube-controller-manager", "kube-scheduler", "kubectl", "scheduler-estimator")
 BUILD_FLAGS = (
     "-trimpath",
@@ -82,9 +84,9 @@ class Binaries:
     karmada: Path
 
     def path(self, name: str) -> Path:
-        """Return the path of one program of NAMES."""
-        if name not in NAMES:
-            raise KeyError(f"{name}: not one of {', '.join(NAMES)}")
+        """Return the path of one program of PACKAGES."""
+        if name not in PACKAGES:
+            raise KeyError(f"{name}: not one of {', '.join(PACKAGES)}")
         return (self.karmada if name in KARMADA_NAMES else self.folder) / name
 
     def manifests(self, kind: str) -> list[Manifest]:

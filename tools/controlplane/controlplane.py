@@ -304,6 +304,11 @@ class ControlPlane:
             check=self.check,
         )
 
+    def start_descheduler(self, seconds: int) -> Process:
+        """Start karmada-descheduler, which takes replicas that have waited for so many seconds, as often."""
+        binaries.ensure(self.version, names=["descheduler"], quiet=True)
+        return estimators.start_descheduler(self._karmada, seconds)
+
     def start_aside(self, spec: RealMember) -> Member:
         """Start the API server of a member with its nodes, and do not join it.
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import karmada
 from .installation import Installation
-from .pki import ADMIN_GROUP
+from .pki import ADMIN_GROUP, Credentials
 from .processes import Process, free_port
 from .waiting import wait_for
 
@@ -61,5 +61,21 @@ def start(
 
 def client_flags(installation: Installation) -> list[str]:
     """Return the flags with which a scheduler finds and trusts the estimators."""
-    credentials = installation.authority.issue("system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP])
-    return karmada.estimator_client_flags(credentials=credentials, ca=installation.authority.certificate)
+    return karmada.estimator_client_flags(
+        credentials=_credentials(installation), ca=installation.authority.certificate
+    )
+
+
+def start_descheduler(installation: Installation, seconds: int) -> Process:
+    """Start karmada-descheduler, which takes replicas that have waited for so many seconds, as often."""
+    flags = karmada.descheduler_flags(
+        kubeconfig=installation.system_kubeconfig("karmada-descheduler"),
+        credentials=_credentials(installation),
+        ca=installation.authority.certificate,
+        seconds=seconds,
+    )
+    return installation.run("karmada-descheduler", "descheduler", flags)
+
+
+def _credentials(installation: Installation) -> Credentials:
+    return installation.authority.issue("system:karmada:karmada-scheduler-grpc", groups=[ADMIN_GROUP])

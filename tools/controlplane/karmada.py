@@ -265,3 +265,18 @@ def estimator_client_flags(*, credentials: Credentials, ca: Path) -> list[str]:
         f"--scheduler-estimator-cert-file={credentials.certificate}",
         f"--scheduler-estimator-key-file={credentials.key}",
     ]
+
+
+def descheduler_flags(*, kubeconfig: Path, credentials: Credentials, ca: Path, seconds: int) -> list[str]:
+    """Return the flags with which karmada-descheduler asks estimators, and takes what has waited for so many seconds."""
+    return [
+        f"--kubeconfig={kubeconfig}",
+        "--leader-elect=false",
+        f"--scheduler-estimator-ca-file={ca}",
+        f"--scheduler-estimator-cert-file={credentials.certificate}",
+        f"--scheduler-estimator-key-file={credentials.key}",
+        f"--descheduling-interval={seconds}s",
+        f"--unschedulable-threshold={seconds}s",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]

@@ -192,20 +192,23 @@ def scheduler_container(path: str) -> Mapping[str, Any]:
     for manifest in contents.objects:
         for container in mappings(part(manifest, "spec", "template", "spec").get("containers")):
             words = command_line(container)
-            if any(each.rpartition("/")[2] in _COMMANDS for each in words[:1]) or _is_scheduler(container):
+            if (
+                any(each.rpartition("/")[2] in _COMMANDS for each in words[:1])
+                or _image(container)[0] in _COMMANDS
+            ):
                 return container
     raise NoAnswerError(f"--scheduler-manifest: {path} has no container that runs karmada-scheduler")
 
 
 def image_tag(container: Mapping[str, Any]) -> str:
     """Return the tag of the image of a container; "" without one."""
-    name = str(container.get("image") or "").partition("@")[0].rpartition("/")[2]
-    return name.partition(":")[2]
+    return _image(container)[1]
 
 
-def _is_scheduler(container: Mapping[str, Any]) -> bool:
-    image = str(container.get("image") or "").partition("@")[0].partition(":")[0]
-    return image.rpartition("/")[2] in _COMMANDS
+def _image(container: Mapping[str, Any]) -> tuple[str, str]:
+    """Return the last part of the repository of the image of a container, and the tag."""
+    name, _, tag = str(container.get("image") or "").partition("@")[0].rpartition("/")[2].partition(":")
+    return name, tag
 
 
 def with_flags(rules: Rules, container: Mapping[str, Any]) -> tuple[Rules, list[str]]:

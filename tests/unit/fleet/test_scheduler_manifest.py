@@ -53,6 +53,18 @@ def test_the_flags_of_the_command_come_after_those_of_the_manifest(manifest: Pat
     assert "Failover" not in found.out
 
 
+def test_a_container_without_a_command_is_known_by_its_image_from_a_registry_with_a_port(
+    manifest: Path,
+) -> None:
+    write(manifest, version="v1.19.1@sha256:0123")
+    text = manifest.read_text().replace("docker.io/karmada/", "registry.local:5000/")
+    manifest.write_text(text.replace("command: [/bin/karmada-scheduler, ", "args: ["))
+    explained = run(
+        "explain", "shop/checkout-deployment", *FILES, f"--scheduler-manifest={manifest}", "--width=300"
+    )
+    assert "--decisions-of=1.19" in explained.out
+
+
 def test_the_bindings_of_other_schedulers_are_not_decided(manifest: Path) -> None:
     write(manifest, ", --scheduler-name=my-scheduler")
     found = run("simulate", *FILES, f"--scheduler-manifest={manifest}")

@@ -28,7 +28,7 @@ from tools.report import markdown_table
 
 HEADING = (
     "fleet", "scheduler", "wanted", "placed", "running", "pending", "lost", "could run elsewhere", "moved per replica",
-    "writes per binding", "last change",
+    "writes per binding", "bindings that wait", "writes in the second half", "last change",
 )  # fmt: skip
 
 
@@ -42,6 +42,8 @@ def settings(options: argparse.Namespace) -> list[Setting]:
     """Return the schedulers of a run, in the order of the first fleet."""
     made = [Setting(KARMADA), Setting(OURS)]
     made += [Setting(OURS, flags=tuple(options.flag))] if options.flag else []
+    if options.descheduler:
+        return [Setting(each.scheduler, True, each.flags, True) for each in made[1:]]
     return made + ([Setting(each.scheduler, True, each.flags) for each in made] if options.estimators else [])
 
 
@@ -54,6 +56,8 @@ def row(fleet: Fleet, setting: Setting, result: Result) -> list[str]:
         *map(str, figures),
         f"{result.moved / result.wanted:.2f}",
         f"{result.writes / max(1, result.bindings):.2f}",
+        f"{result.waiting} of {result.bindings}",
+        str(result.late),
         f"{result.seconds:.0f} s",
     ]
 
@@ -70,6 +74,8 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
     option("--seconds", type=float, default=120, metavar="S",
            help="until the figures are taken, from the last creation and from a loss of nodes on (120)")  # fmt: skip
     option("--estimators", action="store_true", help="run each scheduler with estimators as well")
+    option("--descheduler", action="store_true",
+           help="run this scheduler alone, with estimators and karmada-descheduler, which takes what has waited for 30 s")  # fmt: skip
     option("--flag", action="append", default=[], metavar="FLAG",
            help="of this scheduler, which then runs with it and without; may be repeated")  # fmt: skip
     option("--quick", action="store_true", help="one fleet, 45 seconds, to see whether it works")
@@ -94,7 +100,9 @@ def _run(options: argparse.Namespace) -> int:
         began = time.monotonic()
         with (
             tempfile.TemporaryDirectory() as folder,
-            started(fleet, Path(folder) / "plane", estimators=options.estimators) as plane,
+            started(
+                fleet, Path(folder) / "plane", estimators=options.estimators or options.descheduler
+            ) as plane,
         ):
             _say(f"{fleet.name}: members are up after {time.monotonic() - began:.0f} s")
             for turn, setting in enumerate(order, start=1):

@@ -26,6 +26,7 @@ class Records:
     def __init__(self, plane: ControlPlane, space: str) -> None:
         self.placements: dict[str, list[dict[str, int]]] = {}
         self.last = time.monotonic()
+        self._written = list[float]()
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._pods: dict[str, object] = {}
@@ -45,6 +46,11 @@ class Records:
         """How many placements were written."""
         with self._lock:
             return sum(len(each) for each in self.placements.values())
+
+    def writes_after(self, moment: float) -> int:
+        """Return how many placements were written after a moment of ``time.monotonic``."""
+        with self._lock:
+            return sum(1 for written in self._written if written > moment)
 
     @property
     def moved(self) -> int:
@@ -75,6 +81,7 @@ class Records:
         if event == "DELETED" or now == (history[-1] if history else {}):
             return False
         history.append(now)
+        self._written.append(time.monotonic())
         return True
 
     def _moved(self, event: str, pod: Object) -> bool:

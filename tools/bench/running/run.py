@@ -21,21 +21,24 @@ from tools.controlplane.parallel import in_parallel
 SCHEDULER: Final = "bench"
 GATES: Final = {"CustomizedClusterResourceModeling": True}
 """Karmada's default, which the harness changes."""
+_DESCHEDULE_SECONDS: Final = 30
 KARMADA, OURS = "karmada-scheduler", "this scheduler"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A scheduler as it is run: with estimators or without, and with further flags."""
+    """A scheduler as it is run: with estimators or without, with the descheduler, and with further flags."""
 
     scheduler: str
     estimators: bool = False
     flags: tuple[str, ...] = ()
+    descheduler: bool = False
 
     @property
     def label(self) -> str:
         """Its name in tables."""
-        return " ".join([self.scheduler, *(["+ estimators"] if self.estimators else []), *self.flags])
+        with_ = {"+ estimators": self.estimators, "+ descheduler": self.descheduler}
+        return " ".join([self.scheduler, *(name for name, has in with_.items() if has), *self.flags])
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,9 @@ class Result:
         elsewhere: Replicas that wait or are unplaced, and would fit on a node of a member where they do not wait.
         reported: Ready replicas that the statuses of bindings have.
         bindings: With a placement.
+        waiting: Workloads with a Pod without a node.
         writes: Of placements.
+        late: Writes of placements in the second half of the time.
         moved: Replicas taken from a cluster that had them.
         seconds: From the first creation to the last change of a placement or a Pod.
     """
@@ -64,7 +69,9 @@ class Result:
     elsewhere: int
     reported: int
     bindings: int
+    waiting: int
     writes: int
+    late: int
     moved: int
     seconds: float
 
@@ -100,10 +107,12 @@ def measure(plane: ControlPlane, fleet: Fleet, setting: Setting, space: str, sec
     """Run one scheduler for so many seconds after the last creation, and as long after a loss of nodes; clear up."""
     before = _allocated(plane)
     records = Records(plane, space)
-    process = _start(plane, setting)
+    processes = [_start(plane, setting)]
     began = time.monotonic()
     try:
         _create(plane, fleet, space)
+        if setting.descheduler:
+            processes.append(plane.start_descheduler(_DESCHEDULE_SECONDS))
         _wait(plane, seconds)
         if fleet.loses:
             _report_half(plane, fleet.loses, ready=False)
@@ -114,8 +123,9 @@ def measure(plane: ControlPlane, fleet: Fleet, setting: Setting, space: str, sec
         if fleet.loses:
             _report_half(plane, fleet.loses, ready=True)
         _clear(plane, space, before)
-        process.stop()
-        plane.forget(process)
+        for process in processes:
+            process.stop()
+            plane.forget(process)
 
 
 def _start(plane: ControlPlane, setting: Setting) -> Process:
@@ -167,6 +177,7 @@ def _result(plane: ControlPlane, fleet: Fleet, space: str, records: Records, beg
         pods = [pod for pod in everything if pod["metadata"]["namespace"] == space]
         waiting += [demand_of(pod, name) for pod in pods if not pod["spec"].get("nodeName")]
         mine += pods
+    stuck = {pod["metadata"]["name"].rsplit("-", 2)[0] for pod in mine if not pod["spec"].get("nodeName")}
     pending, placed = len(waiting), sum(sum(each.values()) for each in placements.values())
     for workload in fleet.workloads:
         missing = workload.replicas - sum(placements.get(workload.name, {}).values())
@@ -180,7 +191,9 @@ def _result(plane: ControlPlane, fleet: Fleet, space: str, records: Records, beg
         elsewhere=packed(waiting, nodes),
         reported=sum(reported(bindings)),
         bindings=sum(1 for each in placements.values() if each),
+        waiting=len(stuck),
         writes=records.writes,
+        late=records.writes_after((began + time.monotonic()) / 2),
         moved=records.moved,
         seconds=records.last - began,
     )
