@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from karmada_scheduler import logs
 from karmada_scheduler.api.binding import DEFAULT_SCHEDULER_NAME
@@ -20,9 +21,11 @@ from karmada_scheduler.framework.profile.factory import Registration
 from karmada_scheduler.framework.profile.inputs import BuiltProfiles, ProfileInputs
 from karmada_scheduler.framework.profile.profile import build
 from karmada_scheduler.framework.profile.registry import Registry, SelectionMessage
-from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 from karmada_scheduler.plugin_loader.entry_points import installed
 from karmada_scheduler.structs import IdentityStruct, field, replace
+
+if TYPE_CHECKING:
+    from karmada_scheduler.plugin_loader.directory import FileChange, PluginDirectories
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +65,13 @@ class PluginSetup(IdentityStruct):
         self._plugins = list(self.own)
         for plugin in self._plugins:
             logs.follow(getattr(plugin.factory, "__module__", "") or "__main__")
-        self._files = PluginDirectories(self.directories) if self.directories else None
+        self._files: PluginDirectories | None = None
+        if self.directories:
+            from karmada_scheduler.plugin_loader.directory import (
+                PluginDirectories,
+            )  # commands start faster without it
+
+            self._files = PluginDirectories(self.directories)
 
     def start(self) -> BuiltProfiles:
         """Load all plugins, and return the profiles.
