@@ -17,6 +17,8 @@ from tools.simulation.simulation import Simulation
 
 REPORT_SECONDS: Final = 10.0
 """Karmada's ``--cluster-status-update-frequency``."""
+_KNOWN_SECONDS: Final = 0.5
+"""So long after its creation no decision is made without a job; one that was made before may still be written."""
 
 
 @dataclass(slots=True)
@@ -27,8 +29,8 @@ class Figures:
         waits: Seconds from creation to placement, by job; of one that was not placed, so far.
         unplaced: The jobs that were never placed.
         placements: How many jobs were placed.
-        inversions: How many placements made the shortage of a waiting job of higher priority worse. One that needs a
-            single cluster may wait for any, as long as nobody takes anything of that one.
+        inversions: How many placements made the shortage of a waiting job of higher priority worse that the scheduler
+            could know. One that needs a single cluster may wait for any, as long as nobody takes anything of that one.
         cpu_seconds: What was used, from the first job of high priority on.
     """
 
@@ -98,7 +100,8 @@ class Members:
         for name, replicas in targets.items():
             self.used[name] += replicas
             self._starting[name].add(job.name)
-        better = [other for other in self._waiting.values() if other.priority > job.priority]
+        known = [other for other in self._waiting.values() if other.created + _KNOWN_SECONDS <= now]
+        better = [other for other in known if other.priority > job.priority]
         suffering = [other for other in better if self._suffers(other, before, targets)]
         figures.waits[job] = now - job.created
         figures.placements += 1

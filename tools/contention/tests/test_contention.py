@@ -44,7 +44,7 @@ def test_a_job_for_one_cluster_loses_nothing_as_long_as_one_cluster_is_left_to_i
     model = ApiServerModel(now=lambda: START, new_uid=lambda: "uid")
     members = Members(simulation, model, counted_from=0.0)
     members.used = dict.fromkeys(members.used, 60)
-    members.create(Job("high-1", 0, HIGH, 40, True, 100))
+    members.create(Job("high-1", -1, HIGH, 40, True, 100))
     for index in range(10):
         members.create(Job(f"low-{index}", 0, 0, 4, True, 100))
         assert members.figures.inversions == 0
@@ -57,13 +57,23 @@ def test_a_job_for_any_cluster_loses_what_others_take() -> None:
     model = ApiServerModel(now=lambda: START, new_uid=lambda: "uid")
     members = Members(simulation, model, counted_from=0.0)
     members.used = dict.fromkeys(members.used, 60)
-    members.create(Job("high-1", 0, HIGH, 39, False, 100))
+    members.create(Job("high-1", -1, HIGH, 39, False, 100))
     members.create(Job("low-1", 0, 0, 1, True, 100))
     members.create(Job("low-2", 0, 0, 1, True, 100))
     place(model, "low-1", "m1")
     assert members.figures.inversions == 0
     place(model, "low-2", "m1")
     assert members.figures.inversions == 1
+
+
+def test_what_was_decided_when_a_job_was_created_takes_nothing_from_it() -> None:
+    simulation = Simulation(Random(1))
+    model = ApiServerModel(now=lambda: START, new_uid=lambda: "uid")
+    members = Members(simulation, model, counted_from=0.0)
+    members.create(Job("low-1", -10, 0, 4, True, 100))
+    members.create(Job("high-1", 0, HIGH, CLUSTERS * CPUS, False, 100))
+    place(model, "low-1", "m1")
+    assert members.figures.inversions == 0
 
 
 def test_a_quantile_is_one_of_the_values() -> None:
