@@ -264,7 +264,7 @@ class HoldLaws:
         is_reported = free == self._unallocated(name)
         is_known = is_reported and at >= self._unreported.get(name, -math.inf) + _TWICE_SECONDS
         step = math.gcd(free, gained, *map(cpu_of, self._bindings.values()))
-        left = {free} if is_known else set(range(0, free + 1, step))
+        left = {free} if is_known else set(range(gained, free + 1, step))
         for other, better in sorted(self._bindings.items(), key=lambda each: rank_of(*each)):
             if other == one:
                 break
@@ -281,9 +281,9 @@ class HoldLaws:
                         range(min(most, each // takes), -1, -1) if not must else [min(most, each // takes)]
                     )
                 }
+        # What those of better rank hold may be decided and not written; that they lose it is judged for each of them.
         return not any(
-            each >= gained and min(missing, (each - gained) // cpu) >= min(missing, each // cpu)
-            for each in left
+            min(missing, max(0, each - gained) // cpu) >= min(missing, each // cpu) for each in left
         )
 
     def _holds_on_each(self, one: Id, found: Object, at: float) -> bool:
