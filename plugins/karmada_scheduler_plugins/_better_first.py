@@ -40,10 +40,14 @@ class BetterFirst:
         self._gated: dict[BindingKey, Rank] = {}
 
     def put(self, scope: str, binding: Binding, seconds: float, text: str = "") -> None:
-        """Let a binding go first for so many seconds; 0 for no end."""
-        until = self._handle.now() + seconds if seconds else math.inf
-        first = _First(rank_of(binding), until, frozenset(filter(None, _NO_WORD.split(text))))
-        self._first.setdefault(scope, {}).setdefault(binding.key, first)
+        """Let a binding go first for so many seconds, 0 for no end; one that goes first already keeps its end."""
+        firsts = self._first.setdefault(scope, {})
+        if (known := firsts.get(binding.key)) is not None:
+            until = known.until
+        else:
+            until = self._handle.now() + seconds if seconds else math.inf
+        words = frozenset(filter(None, _NO_WORD.split(text)))
+        firsts[binding.key] = _First(rank_of(binding), until, words)
 
     def drop(self, scope: str, key: BindingKey) -> None:
         """Let a binding go first no more, and enqueue the bindings that were kept out of the queue for it."""

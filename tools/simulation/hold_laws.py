@@ -36,6 +36,8 @@ _UNSEEN_SECONDS: Final = 8.0
 """How long a change may be unknown without late watches."""
 _TWICE_SECONDS: Final = REPORT_SECONDS + _UNSEEN_SECONDS
 """How long a scheduler may deduct what its cluster reports, too: until its binding has reported it, and a report later."""
+_LATE_SECONDS: Final = 60.0
+"""How long what a text says may have been true before it is written: reports are retried, and watches may be late."""
 _EARLIER_SECONDS: Final = 10.0
 """So long before it is written, a hold may have begun."""
 _SAME_TIME_SECONDS: Final = 1.0
@@ -102,6 +104,8 @@ class HoldLaws:
         self._clusters: dict[str, Object] = {}
         self._bindings: dict[Id, Object] = {}
         self._waits: dict[Id, _Wait] = {}
+        self._changed: dict[Id, float] = {}
+        """When the rank of a binding changed."""
         self._left: dict[str, float] = {}
         """When a binding, by namespace and name, last ceased to wait."""
         self._fits_since: tuple[Id, float] | None = None
@@ -132,6 +136,8 @@ class HoldLaws:
         before = self._bindings.pop(write.id, None)
         if write.after is not None:
             self._bindings[write.id] = write.after
+            if before is not None and rank_of(write.id, before) != rank_of(write.id, write.after):
+                self._changed[write.id] = write.at
         if (
             before is not None
             and self._missing(before)
@@ -214,9 +220,13 @@ class HoldLaws:
         return not self._hold_seconds or at < wait.since + self._hold_seconds - _EARLIER_SECONDS
 
     def _fits(self, found: Object, free_on: Callable[[str], int]) -> bool:
-        needed, cpu = self._missing(found), cpu_of(found)
-        counts = [max(0, free_on(name)) // cpu for name in self._feasible(found)]
-        return (max(counts, default=0) if needs_one_cluster(found) else sum(counts)) >= needed
+        cpu, has = cpu_of(found), targets_of(found)
+        counts = {name: max(0, free_on(name)) // cpu for name in self._feasible(found)}
+        if needs_one_cluster(found):  # of the replicas that it has, those of this cluster stay
+            return any(
+                count + has.get(name, 0) >= found["spec"]["replicas"] for name, count in counts.items()
+            )
+        return sum(counts.values()) >= self._missing(found)
 
     def _check_inversion(self, write: Written, before: Object, after: Object, sent: float) -> None:
         old, gained = targets_of(before), {}
@@ -322,10 +332,12 @@ class HoldLaws:
     def _check_first(self, write: Written, after: Object, named: str) -> None:
         one = next((each for each in self._bindings if "/".join(each[1:]) == named), None)
         if one is None or not self._missing(self._bindings[one]):
-            if self._left.get(named, -1.0) < write.at - _UNSEEN_SECONDS:
+            if self._left.get(named, -math.inf) < write.at - _LATE_SECONDS:
                 self._add("honest", f"{write.id} waits after {named}, which does not wait")
         elif rank_of(one, self._bindings[one]) > rank_of(write.id, after):
-            self._add("honest", f"{write.id} waits after {named}, whose rank is worse")
+            changed = max(self._changed.get(each, -math.inf) for each in (one, write.id))
+            if changed < write.at - _LATE_SECONDS:
+                self._add("honest", f"{write.id} waits after {named}, whose rank is worse")
 
     def look(self, at: float) -> None:
         """Judge whether the first is placed soon; to be called every second while there are no faults."""

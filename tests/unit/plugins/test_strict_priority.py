@@ -414,6 +414,22 @@ def test_after_a_start_who_waited_for_capacity_goes_before_lower_ranks() -> None
     assert [key for key, _ in after.events("WaitsForCapacity")] == [key_of(LOW)]
 
 
+def test_one_whose_priority_is_lowered_does_not_wait_for_itself_after_a_start() -> None:
+    fleet = Fleet(m1=4)
+    gate = fleet.framework.binding.run_pre_enqueue
+    waits = {"type": "Scheduled", "status": "False", "message": "Waits for capacity: 1st of 1 by priority"}
+    high, middle, lowered = (
+        job(name, 8, priority).condition(**waits).build()
+        for name, priority in (("lowered", 20), ("middle", 10), ("lowered", 5))
+    )
+    fleet.plugin.observe(None, high)
+    fleet.plugin.observe(None, middle)
+    assert gate(middle).message == "default/lowered-deployment goes first"
+    fleet.plugin.observe(high, lowered)
+    assert gate(middle).is_success
+    assert gate(lowered).message == "default/middle-deployment goes first"
+
+
 def test_who_waited_and_is_never_tried_is_let_go_first_for_a_minute() -> None:
     fleet = Fleet(m1=4)
     waited = job("waited", 8, 10).condition(

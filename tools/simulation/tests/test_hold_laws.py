@@ -226,7 +226,7 @@ def test_low_priorities_keep_no_more_than_their_limit_from_others() -> None:
         ("3 of 5 replicas are held on m1, m2 since 00:00 UTC", "", ["honest"]),
         (NOTHING, "; first is default/first", []),
         (NOTHING, "; first is default/low", ["honest"]),
-        (NOTHING, "; first is default/on-m1", ["honest"]),
+        (NOTHING, "; first is default/nobody", ["honest"]),
     ],
 )
 def test_what_a_text_says_is_true(held: str, first: str, broken: list[str]) -> None:
