@@ -24,17 +24,26 @@ class GroupedSchedulingQueue(PrioritySchedulingQueue[Key]):
         clock: Callable[[], float],
         sort_key: SortKey[Key] | None,
         group_of: Callable[[Key, int, float], str],
-        key_of: Callable[[str], tuple[float, ...] | None],
+        key_of: Callable[[str, Key, int, float], tuple[float, ...] | None],
+        fallen: set[str] | None = None,
     ) -> None:
-        """Start empty. ``key_of`` returns the key of a group now, None if it is not known."""
+        """Start empty.
+
+        Args:
+            clock: As for ``PrioritySchedulingQueue``.
+            sort_key: The same.
+            group_of: Returns the group of a key.
+            key_of: Returns the key of a group now, from its next binding; None if it is not known.
+            fallen: Groups whose keys may have fallen; it is emptied when they were read. None if nobody tells.
+        """
         super().__init__(clock=clock, sort_key=sort_key)
-        self._group_of, self._key_of = group_of, key_of
+        self._group_of, self._key_of, self._fallen = group_of, key_of, fallen
         self._groups: dict[str, list[Entry[Key]]] = {}
         self._keys: dict[str, tuple[float, ...]] = {}
         self._order: list[tuple[tuple[float, ...], str]] = []
 
     def _read_key(self, group: str) -> tuple[float, ...]:
-        found = self._key_of(group)
+        found = self._key_of(group, *self._groups[group][0][2:])
         return found if found is not None else self._keys.get(group, ())
 
     def _place(self, group: str, key: tuple[float, ...]) -> None:
@@ -51,6 +60,9 @@ class GroupedSchedulingQueue(PrioritySchedulingQueue[Key]):
         self._place(group, self._read_key(group))
 
     def _take_entry(self) -> Entry[Key] | None:
+        while self._fallen:
+            if (group := self._fallen.pop()) in self._groups:
+                self._place(group, self._read_key(group))
         while self._order:
             key, group = self._order[0]
             if self._keys.get(group) == key and key < (now := self._read_key(group)):
@@ -63,6 +75,8 @@ class GroupedSchedulingQueue(PrioritySchedulingQueue[Key]):
             if not entries:
                 heapq.heappop(self._order)
                 del self._groups[group], self._keys[group]
+            elif self._fallen is not None:
+                self._fallen.add(group)  # its next binding may have another key
             return entry
         return None
 

@@ -22,6 +22,7 @@ from karmada_scheduler.framework.binding_points import (
 )
 from karmada_scheduler.framework.diagnosis import PluginError
 from karmada_scheduler.framework.extension_points import Point
+from karmada_scheduler.framework.profile.plugin_problems import takes
 from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 
 __plugin_runner__ = True
@@ -119,8 +120,13 @@ def _checked(key: object, method: str) -> tuple[float, ...]:
 
 def groups_of(
     plugin: QueueGroupPlugin, binding_of: Callable[[BindingKey], Binding | None], caller: PluginCaller
-) -> tuple[Callable[[BindingKey, int, float], str], Callable[[str], tuple[float, ...] | None]]:
-    """Return what tells ``GroupedSchedulingQueue`` the group of a binding, and the key of a group."""
+) -> tuple[
+    Callable[[BindingKey, int, float], str],
+    Callable[[str, BindingKey, int, float], tuple[float, ...] | None],
+]:
+    """Return what tells ``GroupedSchedulingQueue`` the group of a binding, and the key of a group from its next binding."""
+    read_key: Any = plugin.queue_group_key
+    with_head = takes(read_key, 2)
 
     def call(function: Callable[[Any], Answer], given: Any, failed: Answer) -> Answer:
         try:
@@ -133,12 +139,15 @@ def groups_of(
             raise TypeError(f"queue_group must return a text, got {found!r:.200}")
         return found
 
-    def key(group: str) -> tuple[float, ...] | None:
-        return _checked(plugin.queue_group_key(group), "queue_group_key")
+    def key(given: tuple[Any, ...]) -> tuple[float, ...] | None:
+        return _checked(read_key(*given), "queue_group_key")
+
+    def queued(key: BindingKey, priority: int, since: float) -> QueuedBinding:
+        return QueuedBinding(key, priority, since, binding_of(key))
 
     return (
-        lambda key, priority, since: call(group, QueuedBinding(key, priority, since, binding_of(key)), ""),
-        lambda group: call(key, group, None),
+        lambda *head: call(group, queued(*head), ""),
+        lambda group, *head: call(key, (group, queued(*head)) if with_head else (group,), None),
     )
 
 
@@ -167,7 +176,11 @@ def make_queue(
         if isinstance(queue_sort, QueueGroupPlugin):
             group_of, key_of = groups_of(queue_sort, binding_of, caller)
             by_priority = GroupedSchedulingQueue(
-                clock=clock, sort_key=sort_key, group_of=group_of, key_of=key_of
+                clock=clock,
+                sort_key=sort_key,
+                group_of=group_of,
+                key_of=key_of,
+                fallen=getattr(queue_sort, "fallen_groups", None),
             )
         else:
             by_priority = PrioritySchedulingQueue(clock=clock, sort_key=sort_key)

@@ -85,6 +85,9 @@ class QueueGroupPlugin(QueueSortPlugin, Protocol):
     """A QueueSort plugin that takes the next binding from one of several groups, such as tenants.
 
     The order between groups may change at any time, the order within a group (``sort_key``, ``less``) must not.
+
+    A plugin may have ``fallen_groups``, one set of groups all the time: those whose numbers may have fallen. Before a binding is
+    taken, the queue reads the numbers of these groups again, and empties the set.
     """
 
     def queue_group(self, queued: QueuedBinding, /) -> str:
@@ -94,7 +97,10 @@ class QueueGroupPlugin(QueueSortPlugin, Protocol):
         """Return numbers, none of them NaN, for a group with queued bindings; that with the lowest ones is the next.
 
         They are read again before a binding is taken from the group, and when one is queued. A group whose numbers fall meanwhile
-        is noticed when the numbers of those before it have risen. After a failure the previous ones stay.
+        is noticed when the numbers of those before it have risen, or by ``fallen_groups``. After a failure the previous ones stay.
+
+        The method may take a second argument with a default, the next binding of the group (``QueuedBinding``); with
+        ``fallen_groups``, the numbers are read again whenever that is another one.
         """
 
 

@@ -91,6 +91,33 @@ def test_a_group_whose_key_falls_is_noticed_when_one_of_its_bindings_is_queued()
     assert fair.take() == ["b/2", "b/22", "a/1", "a/11"]
 
 
+def test_a_group_that_a_plugin_says_has_fallen_is_read_before_the_next_binding_is_taken() -> None:
+    fallen: set[str] = set()
+    fair = Fair(fallen_groups=fallen)
+    fair.served = {"a": 5, "b": 3}
+    fair.add("a/1", "a/11", "b/2", "b/22")
+    assert fair.take(1) == ["b/2"]
+    fair.served["a"] = 0
+    fallen |= {"a", "unknown"}
+    assert fair.take(1) == ["a/1"]
+    assert fallen == {"a"}
+
+
+def test_the_key_of_a_group_may_be_that_of_its_next_binding() -> None:
+    names = list[str]()
+
+    def key(group: str, head: QueuedBinding | None = None) -> tuple[float, ...]:
+        assert head is not None
+        names.append(head.key.name)
+        return (head.key.name.count("x"), ord(group))
+
+    fair = Fair(queue_group_key=key, fallen_groups=set())
+    fair.add("b/x1", "b/222", "a/x1", "a/222")
+    assert fair.take() == ["a/x1", "a/222", "b/x1", "b/222"]
+    fair.add("b/1", "b/x22", "b/333", "a/x1", "a/22")
+    assert fair.take() == ["b/1", "a/x1", "a/22", "b/x22", "b/333"]
+
+
 def test_a_key_is_read_a_few_times_per_binding() -> None:
     fair = Fair()
     fair.add(*(f"{name}/{number}" for number in range(20) for name in "abcdefgh"))
