@@ -24,6 +24,7 @@ from karmada_scheduler.structs import Struct
 from karmada_scheduler_plugins._better_first import BetterFirst
 from karmada_scheduler_plugins._held_capacity import (
     EqualReplicas,
+    FleetCapacity,
     Rank,
     Request,
     Shared,
@@ -126,8 +127,7 @@ class CapacityLedger:
         self.decided: dict[BindingKey, _Decided] = {}
         self.waited: set[BindingKey] = set()
         self._low: list[Waiting] = []
-        self._clusters: dict[str, Cluster] = {}
-        self._fleet = Counter[str]()
+        self._fleet = FleetCapacity()
         self._ends: list[tuple[float, BindingKey]] = []
         self._due = math.inf
 
@@ -239,15 +239,8 @@ class CapacityLedger:
 
     def follow(self, name: str, new: Cluster | None) -> None:
         """Take a change of a cluster; the same one twice changes nothing."""
-        old = self._clusters.pop(name, None)
-        if new is not None:
-            self._clusters[name] = new
-        if new is old:
+        if not self._fleet.follow(name, new):
             return
-        for each, sign in ((old, -1), (new, 1)):
-            if each is not None and each.resource_summary is not None:
-                for resource, amount in each.resource_summary.allocatable.items():
-                    self._fleet[resource] += sign * thousandths(amount)
         if (shared := self._shared.get(name)) is not None:
             for key in [key for key in shared.decided if name in self.decided[key].reported]:
                 self._release(key, [name])
@@ -288,7 +281,9 @@ class CapacityLedger:
         """
         lowest = 1 - self.args.hold_from
         start = bisect_left(self.ranked, float(lowest), key=lambda each: each.rank[0])
-        limit = {name: amount * self.args.max_held_percent // 100 for name, amount in self._fleet.items()}
+        limit = {
+            name: amount * self.args.max_held_percent // 100 for name, amount in self._fleet.amounts.items()
+        }
         low: list[Waiting] = []
         for each in (each for each in self.ranked[start:] if each.may_hold):
             needs = [(name, amount * each.missing) for name, amount in each.request]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from karmada_scheduler.api.binding import Binding, BindingKey, Component, TargetCluster, footprint
@@ -154,6 +155,30 @@ class Shared(Struct, eq=False):
             places(part, request)
             for part in (*self.unseen, *(EqualReplicas(each.request, count) for each, count in holds))
         )
+
+
+class FleetCapacity:
+    """What the clusters that exist can take, empty.
+
+    Attributes:
+        clusters: As they were told last, by name.
+        amounts: The sums of what they report as allocatable, in thousandths, by resource.
+    """
+
+    def __init__(self) -> None:
+        self.clusters: dict[str, Cluster] = {}
+        self.amounts = Counter[str]()
+
+    def follow(self, name: str, new: Cluster | None) -> bool:
+        """Take a change of a cluster; return whether it is one: the same one twice changes nothing."""
+        old = self.clusters.pop(name, None)
+        if new is not None:
+            self.clusters[name] = new
+        for each, sign in ((old, -1), (new, 1)) if new is not old else ():
+            if each is not None and each.resource_summary is not None:
+                for resource, amount in each.resource_summary.allocatable.items():
+                    self.amounts[resource] += sign * thousandths(amount)
+        return new is not old
 
 
 def thousandths(amount: Quantity) -> int:
