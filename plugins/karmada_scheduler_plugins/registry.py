@@ -44,6 +44,7 @@ MANDATORY: Final[dict[str, Factory]] = {
 
 OPT_IN: Final[dict[str, str]] = {
     "FailBack": f"{__package__}.fail_back:FailBack",
+    "FairShare": f"{__package__}.fair_share:FairShare",
     "FreshFirst": f"{__package__}.fresh_first:FreshFirst",
     "PlacementGuard": f"{__package__}.placement_guard:PlacementGuard",
     "StartedCapacity": f"{__package__}.started_capacity:StartedCapacity",

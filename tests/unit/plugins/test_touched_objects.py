@@ -16,6 +16,7 @@ from karmada_scheduler.framework.runtime.plugin_call import PluginCaller
 from karmada_scheduler.framework.runtime.timeouts import NoTimeout
 from karmada_scheduler.testing import make
 from karmada_scheduler_plugins.fail_back import FailBack
+from karmada_scheduler_plugins.fair_share import FairShare
 from karmada_scheduler_plugins.placement_guard import PlacementGuard
 from karmada_scheduler_plugins.registry import IN_TREE, MANDATORY, OPT_IN
 from karmada_scheduler_plugins.started_capacity import StartedCapacity
@@ -32,6 +33,8 @@ GUARD = {
         for scope, window in (("profile", "10m"), ("namespace", "1h"), ("policy", "24h"))
     ],
 }
+
+TENANTS = {"tenants": [{"name": "demo", "namespaces": ["demo"], "borrowingLimit": {"cpu": 10_000}}]}
 
 
 class Touched:
@@ -128,6 +131,7 @@ async def fleet_of(count: int, monkeypatch: pytest.MonkeyPatch) -> tuple[Fleet, 
                     make(StartedCapacity, {}, handle=handle),
                     # Here no binding waits for capacity.
                     make(StrictPriority, {}, handle=handle),
+                    make(FairShare, TENANTS, handle=handle),
                     WorkloadAffinity(),
                     WorkloadAntiAffinity(),
                 ]
@@ -214,4 +218,4 @@ async def test_no_call_looks_at_more_bindings_in_a_larger_fleet(monkeypatch: pyt
 
 def test_the_test_has_all_plugins() -> None:
     known = {**IN_TREE, **MANDATORY, **OPT_IN}
-    assert len(known) == 17  # FreshFirst and PrioritySort get a binding, and no handle
+    assert len(known) == 18  # FreshFirst and PrioritySort get a binding, and no handle
