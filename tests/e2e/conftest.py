@@ -213,9 +213,12 @@ def start_any(
 
 def enabling(folder: Path, **args_by_plugin: Mapping[str, Any]) -> str:
     """Return the flag of a configuration file in which my-scheduler has some more plugins."""
+    plugins = {"multiPoint": {"enabled": [{"name": name} for name in args_by_plugin]}}
+    if "FairShare" in args_by_plugin:  # one plugin sorts the queue
+        plugins["queueSort"] = {"disabled": [{"name": "PrioritySort"}]}
     profile = {
         "schedulerName": "my-scheduler",
-        "plugins": {"multiPoint": {"enabled": [{"name": name} for name in args_by_plugin]}},
+        "plugins": plugins,
         "pluginConfig": [{"name": name, "args": dict(args)} for name, args in args_by_plugin.items()],
     }
     kind = {"apiVersion": "pyscheduler.karmada.io/v1alpha1", "kind": "KarmadaSchedulerConfiguration"}
