@@ -18,6 +18,7 @@ from tools.simulation.planted_aims import AIMED_BUGS
 from tools.simulation.planted_answers import ANSWER_BUGS
 from tools.simulation.planted_breadth import BREADTH_BUGS
 from tools.simulation.planted_bugs import BUGS, LEAKS, PlantedBug
+from tools.simulation.planted_fair import FAIR_BUGS
 from tools.simulation.planted_guard import GUARD_BUGS
 from tools.simulation.planted_holds import HOLD_BUGS
 from tools.simulation.planted_mishaps import MISHAP_BUGS
@@ -37,6 +38,7 @@ PLANTED = (
     *MISHAP_BUGS,
     *STARTED_BUGS,
     *HOLD_BUGS,
+    *FAIR_BUGS,
     *LEAKS,
 )
 

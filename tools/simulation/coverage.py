@@ -41,6 +41,7 @@ _ACTIONS: Final = {
     "mishaps": ("aim", "suspend_machine", "suspend_leader", "name_target", "set_priority"),
     "fail_back": ("fail_cluster",),
     "contended": ("set_priority", "kill_leader"),
+    "fair": ("set_priority", "kill_leader"),
 }
 
 
@@ -53,6 +54,7 @@ _NOT_IN: Final = {
         ("guard", ()),
         ("fail_back", ("watch_late", "watch_stalled", "silent", "scale", "delete_cluster")),
         ("contended", ("watch_late", "watch_stalled", "silent")),
+        ("fair", ("watch_late", "watch_stalled", "silent")),
     )
 }  # fmt: skip
 """Faults and actions that a profile does not have; see their generators."""

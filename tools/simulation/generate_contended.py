@@ -1,4 +1,4 @@
-"""Plans of the profile ``contended``: more bindings than fit, with priorities, and StrictPriority; laws in ``hold_laws``.
+"""Plans of the profiles ``contended`` and ``fair``: more bindings than fit, and StrictPriority (``hold_laws``) or FairShare (``fair_law``).
 
 Workloads come and end, so that capacity comes back all the time. Each seed aims at one thing: many that need one cluster, holds
 that come to an end, low priorities only, leaders that end, or a bit of all. Faults are those of the profile ``calm`` but for
@@ -8,6 +8,7 @@ watches that are late: who does not know of capacity holds none. Restores and wr
 from __future__ import annotations
 
 from dataclasses import replace
+from math import ceil
 from random import Random
 from typing import Any, Final
 
@@ -15,11 +16,22 @@ from tools.simulation import generate
 from tools.simulation.generate import REGIONS
 from tools.simulation.plan import Fault, Plan, Step
 
-PROFILES: Final = ("contended",)
+PROFILES: Final = ("contended", "fair")
 
 BEST_EFFORT: Final = "best"
 """The namespace whose bindings hold nothing."""
 _AIMS: Final = ("mixed", "one cluster", "leaders", "mixed", "ends of holds", "low only")
+_FAIR: Final = {
+    "fair_share": {
+        "resources": ["cpu"],
+        "globalPriorityFrom": 100,
+        "tenants": [
+            {"name": "shop", "namespaces": ["shop"], "weight": 2, "nominalQuota": {"cpu": 4}},
+            {"name": "best", "namespaces": [BEST_EFFORT], "borrowingLimit": {"cpu": 12}},
+        ],
+    }
+}
+_BURST_SECONDS: Final = 30.0
 _END: Final = 160.0
 _SETTLE: Final = 700.0
 _BINDINGS: Final = 45
@@ -34,6 +46,8 @@ def plan_for(seed: str, profile: str) -> Plan:
     base, draw = generate.plan_for(f"{seed}:{profile}", "calm"), Random(f"{seed}:{profile}:jobs")
     aim = _AIMS[int(seed) % len(_AIMS)]
     steps = [*_clusters(draw), *_bindings(draw, aim)]
+    if profile == "fair":  # many come at once, so that there is a queue
+        steps = [_at_once(each, draw) for each in steps]
     processes, ratio = base.processes, _END / base.faults_end
     if aim == "leaders":
         processes = max(2, processes)
@@ -59,19 +73,30 @@ def plan_for(seed: str, profile: str) -> Plan:
             "longest_backoff": 30.0,
             "gates": {
                 "PriorityBasedScheduling": True,
-                "SchedulingOvercommitProtection": draw.random() < 0.3,
+                "SchedulingOvercommitProtection": profile == "fair" or draw.random() < 0.3,
             },
-            "strict_priority": {
-                "holdSeconds": 40 if aim == "ends of holds" else 0,
-                "maxHeldPercent": draw.choice((0, 5, 20)),
-                "bestEffortNamespaces": [BEST_EFFORT],
-            },
+            **(_FAIR if profile == "fair" else _strict(draw, aim)),
         },
         faults_end=_END,
         settle=_SETTLE,
         steps=tuple(sorted(steps, key=lambda each: each.at)),
         faults=faults,
     )
+
+
+def _strict(draw: Random, aim: str) -> dict[str, Any]:
+    args = {
+        "holdSeconds": 40 if aim == "ends of holds" else 0,
+        "maxHeldPercent": draw.choice((0, 5, 20)),
+        "bestEffortNamespaces": [BEST_EFFORT],
+    }
+    return {"strict_priority": args}
+
+
+def _at_once(step: Step, draw: Random) -> Step:
+    if step.action != "create_binding":
+        return step
+    return replace(step, at=min(ceil(step.at / _BURST_SECONDS) * _BURST_SECONDS + draw.random() / 100, _END))
 
 
 def _step(at: float, action: str, **arguments: Any) -> Step:

@@ -12,6 +12,7 @@ During a run, with facts of the API server alone:
 
 - ``estimated``, ``no overcommit``, ``in time``: see ``answer_laws``.
 - ``by priority``: see ``priority_law``.
+- ``fair``, ``within limits``: see ``fair_law``.
 - ``no inversion``, ``bounded hold``, ``progress``, ``honest``: see ``hold_laws``.
 - ``stops``: a process ends soon after a signal, in runs whose faults do not keep it from that (profile ``aimed``).
 - ``no lost key``: a binding that needs scheduling is in the queue of each process, or is being processed.
@@ -56,6 +57,7 @@ from tools.simulation.at_rest import Placed
 from tools.simulation.bindings import BINDING_KINDS
 from tools.simulation.decisions import DecisionCore, read_binding
 from tools.simulation.environment import START
+from tools.simulation.fair_law import FairLaw
 from tools.simulation.flat import growing, sizes_of
 from tools.simulation.generate_rounds import BLOCKS
 from tools.simulation.guard_history import LATE_SECONDS, Written
@@ -132,12 +134,20 @@ class Judge:
             self._guard_laws = GuardLaws(guard, run.setup.fail_back, NAME, self.add, late_seconds=late)
         strict = run.setup.strict_priority
         self._hold_laws = None if strict is None else HoldLaws(strict, self.add)
+        shares = run.setup.fair_share
+        self._fair_law = None if shares is None else FairLaw(dict(shares), self.add)
 
     def add(self, invariant: str, text: str) -> None:
         """Record a violation."""
         now = self._run.simulation.now
         self.violations.append(Violation(invariant, text, now))
         self._run.record("judge", f"VIOLATION {invariant}: {text}")
+
+    def watch(self, process: SchedulerProcess) -> None:
+        """Judge the order in which a process takes keys."""
+        self.priorities.watch(process)
+        if self._fair_law is not None:
+            self._fair_law.watch(process)
 
     def on_exception(self, record: logging.LogRecord) -> None:
         """Judge a log record with a traceback."""
@@ -206,9 +216,9 @@ class Judge:
             self._hold_laws.look(self._run.simulation.now)
 
     def _note_for_plugins(self, write: Write, sent: Sent | None) -> None:
-        """Judge a write by the laws of PlacementGuard and StrictPriority."""
-        guard, capacity = self._guard_laws, self._hold_laws
-        if guard is None and capacity is None:
+        """Judge a write by the laws of PlacementGuard, StrictPriority and FairShare."""
+        guard, capacity, fair = self._guard_laws, self._hold_laws, self._fair_law
+        if guard is None and capacity is None and fair is None:
             return
         before, after = (None if raw is None else orjson.loads(raw) for raw in (write.before, write.after))
         at = (write.time - START).total_seconds()
@@ -220,7 +230,7 @@ class Judge:
         elif write.kind in BINDING_KINDS:
             identity, moment = ("", None) if sent is None else (sent.identity, sent.at)
             written = Written(at, (write.kind, *write.key), before, after, moment, identity)
-            for laws in (guard, capacity):
+            for laws in (guard, capacity, fair):
                 if laws is not None:
                     laws.on_write(written)
 
@@ -373,6 +383,8 @@ class Judge:
                 self.accepted["a binding waits for capacity"] += 1  # see the law ``progress``
             elif self._waits_for_capacity(binding):
                 self.accepted["a binding waits for capacity"] += 1
+            elif self._run.setup.fair_share is not None and self._is_gated(binding.key):
+                self.accepted["the limit of a tenant keeps a binding out"] += 1
             elif self._harm.has_failed_to_score and not all(
                 self._core.problem_of(manifest, clusters, extenders_score=False) for clusters in states
             ):
@@ -385,6 +397,14 @@ class Judge:
                 self.accepted["a placement by replaced plugins stays"] += 1
             else:
                 self.add("converged", f"{binding.key.display}: {problems[0]}")
+
+    def _is_gated(self, key: BindingKey) -> bool:
+        leader = self._run.leader()
+        return (
+            leader is not None
+            and leader.application is not None
+            and key in leader.application.state.gate.gated
+        )
 
     def _waits_for_capacity(self, binding: Binding) -> bool:
         """Return whether the leader will try a binding again that found too little capacity.
@@ -405,6 +425,8 @@ class Judge:
         writes = self.scheduler_writes - self._writes_before
         if self._hold_laws is not None:
             writes -= self._hold_laws.rewritten_since(self._rest_began)
+        if self._fair_law is not None:
+            writes -= self._fair_law.refused_since(self._rest_began)
         if writes and self._run.started is None:  # there are trials
             self.add("quiet", f"{writes} writes at rest")
         requests = self._run.requests - self._requests_before

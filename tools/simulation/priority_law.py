@@ -31,7 +31,7 @@ class PriorityLaw:
         assert process.application is not None
         state = process.application.state
         queue: Any = state.queue
-        if not isinstance(queue, PrioritySchedulingQueue) or self._setup.fresh_first is not None:
+        if not isinstance(queue, PrioritySchedulingQueue) or self._setup.sorts_queue:
             return
         take = queue.pop
 

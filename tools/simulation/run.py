@@ -201,7 +201,7 @@ class Run:
             options=self.setup.options(index),
             seed=self.plan.seed,
             scene=Scene(index, self.faults, self.simulation.clock),
-            on_built=self.judge.priorities.watch,
+            on_built=self.judge.watch,
             on_end=self._ended,
         )
         starts.append(process)

@@ -12,8 +12,8 @@
 - ``fresh_first``: the args of FreshFirst, which is enabled with them.
 - ``records``: whether decisions are recorded, in memory.
 - ``page``: the times at which the page is started; the one that ran until then is ended. See ``page_reader``.
-- ``guard``, ``fail_back``, ``strict_priority``: the args of PlacementGuard, FailBack and StrictPriority, which are enabled
-  with them.
+- ``guard``, ``fail_back``, ``strict_priority``, ``fair_share``: the args of PlacementGuard, FailBack, StrictPriority and
+  FairShare, which are enabled with them.
 - ``stops_within``: the seconds within which a process ends after a signal; 0 if it may take longer.
 - ``reports``: whether members report what bindings have on them; see ``cluster_reports``.
 - ``works``: whether bindings have Works, whose replicas clusters report; see ``works``.
@@ -66,8 +66,8 @@ class Setup:
         measured: When the sizes of all containers are compared, in seconds.
         extenders: The extenders, as in a configuration file.
         stops_within: Seconds within which a process ends after a signal, 0 for no limit.
-        guard, fail_back, fresh_first, started, strict_priority: The args of PlacementGuard, FailBack, FreshFirst,
-            StartedCapacity and StrictPriority, None without the plugin.
+        guard, fail_back, fresh_first, started, strict_priority, fair_share: The args of PlacementGuard, FailBack,
+            FreshFirst, StartedCapacity, StrictPriority and FairShare, None without the plugin.
         members: The members that start Pods, by name.
         records: Whether decisions are recorded.
         works: Whether bindings have Works.
@@ -91,6 +91,7 @@ class Setup:
         self.started: Final[Mapping[str, Any] | None] = found.get("started")
         self.members: Final = {name: Member(**each) for name, each in found.get("members", {}).items()}
         self.strict_priority: Final[Mapping[str, Any] | None] = found.get("strict_priority")
+        self.fair_share: Final[Mapping[str, Any] | None] = found.get("fair_share")
         self.records: Final[bool] = found.get("records", False)
         self.works: Final[bool] = found.get("works", False)
         self.reports: Final[bool] = found.get("reports", False)
@@ -101,6 +102,11 @@ class Setup:
         self.front_ends: Final[int] = found.get("front_ends", 0)
         self.versions: set[int] = {1}
         self._folder: Path | None = None
+
+    @property
+    def sorts_queue(self) -> bool:
+        """Whether a plugin orders the queue by more than priorities."""
+        return self.fresh_first is not None or self.fair_share is not None
 
     @property
     def varies_capacity(self) -> bool:
@@ -115,6 +121,7 @@ class Setup:
         args = {
             "PlacementGuard": self.guard,
             "FailBack": self.fail_back,
+            "FairShare": self.fair_share,
             "FreshFirst": self.fresh_first,
             "StartedCapacity": self.started,
             "StrictPriority": self.strict_priority,
@@ -169,7 +176,7 @@ class Setup:
             given = self._given
             names = [*map(_plugin_name, self.plugins), *given]
             enabled: dict[str, Any] = {"multiPoint": {"enabled": [{"name": each} for each in names]}}
-            if self.fresh_first is not None:  # there is one QueueSort plugin only
+            if self.sorts_queue:  # there is one QueueSort plugin only
                 enabled["queueSort"] = {"disabled": [{"name": "PrioritySort"}]}
             plugin_config = [{"name": name, "args": each} for name, each in given.items()]
             document = {

@@ -28,6 +28,7 @@ _ONCE_FAILED = {
     "estimators": "60132 200546 2013 930005 930069",
     "kinds": "200005 200182 200252 200941 930030 418",
     "contended": "1 3 9 13 16 18 21 39 40 54 55",
+    "fair": "4 14",
     "plugins": "200031",
     "readers": "62 117 334 373",
     "workloads": "930034",
@@ -43,6 +44,7 @@ _AIMS = 7
         *product("123", generate.PROFILES),
         *product(map(str, range(_AIMS)), ["aimed"]),
         *product("18", ["started"]),
+        *product("12", ["fair"]),
         *((seed, profile) for profile, seeds in _ONCE_FAILED.items() for seed in seeds.split()),
     ],
 )
