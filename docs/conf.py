@@ -27,6 +27,7 @@ NAVIGATION = {
         docs/no-harm
         docs/replicas-that-run
         docs/priority
+        docs/fair-share
         docs/web
         docs/claims
     """,

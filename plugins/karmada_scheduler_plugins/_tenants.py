@@ -110,7 +110,7 @@ def _tenants(value: object) -> tuple[TenantArgs, ...]:
 
 @dataclass(frozen=True)
 class FairShareArgs:
-    """The args of FairShare; docs/priority.md explains them.
+    """The args of FairShare; docs/fair-share.md explains them.
 
     Attributes:
         resources: Those of which a share is computed; the largest one counts.

@@ -1,6 +1,6 @@
 """FairShare: tenants that share a fleet take turns by what they use of it, up to their limits. Off by default.
 
-docs/priority.md explains it for operators.
+docs/fair-share.md explains it for operators.
 """
 
 from __future__ import annotations
