@@ -8,17 +8,15 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 from karmada_scheduler.api import quantity
 from karmada_scheduler.api.binding import Binding, BindingKey, TargetCluster
 from karmada_scheduler.api.placement import DIVIDED
-from karmada_scheduler.config.problems import ConfigProblem
-from karmada_scheduler.config.structure import ConfigProblems, structure
 from karmada_scheduler.framework import Cluster, Handle
 from karmada_scheduler_plugins._held_capacity import FleetCapacity, Rank, rank_of, request_of, thousandths
 
@@ -38,14 +36,22 @@ def _amounts(value: object) -> Mapping[str, int]:
     """Read quantities by resource, in thousandths."""
     if not isinstance(value, Mapping):
         raise ValueError("expected quantities by resource")  # noqa: TRY004 (it is the file's problem)
-    problems, found = ConfigProblems(), {}
+    problems, found = list[Exception](), {}
     for name, amount in value.items():
-        with problems.below(str(name)):
-            found[str(name)] = thousandths(quantity.read(amount, ""))
+        try:
+            found[str(name)] = thousandths(quantity.read(amount, str(name)))
+        except ValueError as problem:
+            problems.append(problem)
+        else:
             if amount is None or found[str(name)] < 0:
-                raise ValueError(f"must not be negative, got {amount!r:.100}")
-    problems.raise_if_any()
+                problems.append(ValueError(f"{name}: must not be negative, got {amount!r:.100}"))
+    _raise_all(problems)
     return found
+
+
+def _raise_all(problems: Sequence[Exception]) -> None:
+    if problems:
+        raise ExceptionGroup("invalid args", problems)
 
 
 def _weight(value: object) -> float:
@@ -89,25 +95,6 @@ class TenantArgs:
             raise ValueError(f"name must be a text without a slash, got {self.name!r:.100}")
 
 
-def _tenants(value: object) -> tuple[TenantArgs, ...]:
-    """Read the tenants; report all problems of all of them."""
-    problems, found, owners, names = ConfigProblems(), list[TenantArgs](), dict[str, int](), set[str]()
-    for index, each in enumerate(structure(value, tuple[Any, ...])):
-        with problems.below(f"[{index}]"):
-            tenant = structure(each, TenantArgs, python_names=True)
-            found.append(tenant)
-            if tenant.name in names:
-                problems.append(ConfigProblem(f"[{index}].name", f'there are two tenants "{tenant.name}"'))
-            names.add(tenant.name)
-            for position, namespace in enumerate(tenant.namespaces):
-                if namespace in owners:
-                    text = f'"{namespace}" is in tenants[{owners[namespace]}] already'
-                    problems.append(ConfigProblem(f"[{index}].namespaces[{position}]", text))
-                owners.setdefault(namespace, index)
-    problems.raise_if_any()
-    return tuple(found)
-
-
 @dataclass(frozen=True)
 class FairShareArgs:
     """The args of FairShare; docs/fair-share.md explains them.
@@ -122,7 +109,20 @@ class FairShareArgs:
     resources: tuple[str, ...] = ("cpu", "memory")
     global_priority_from: int | None = None
     default: DefaultTenantArgs = field(default_factory=DefaultTenantArgs)
-    tenants: tuple[TenantArgs, ...] = field(default=(), metadata={"read": _tenants})
+    tenants: tuple[TenantArgs, ...] = ()
+
+    def __post_init__(self) -> None:
+        """Check that names and namespaces are distinct."""
+        problems, names, owners = list[Exception](), set[str](), dict[str, int]()
+        for index, tenant in enumerate(self.tenants):
+            if tenant.name in names:
+                problems.append(ValueError(f'tenants[{index}].name: there are two tenants "{tenant.name}"'))
+            names.add(tenant.name)
+            for position, namespace in enumerate(tenant.namespaces):
+                if (owner := owners.setdefault(namespace, index)) != index:
+                    path = f"tenants[{index}].namespaces[{position}]"
+                    problems.append(ValueError(f'{path}: "{namespace}" is in tenants[{owner}] already'))
+        _raise_all(problems)
 
 
 class Tenants:

@@ -342,38 +342,41 @@ def test_enough_capacity_is_no_warning(caplog: pytest.LogCaptureFixture) -> None
     ("args", "problems"),
     [
         (
-            {"globalPriorityFrom": "high", "default": {"weight": 0}, "tenants": [tenant("a"), tenant("b", "a")]},
-            [
-                "args.globalPriorityFrom: expected an integer",
-                "args.default.weight: must be a number above 0",
-                'args.tenants[1].namespaces[0]: "a" is in tenants[0] already',
-            ],
-        ),
-        (
             {
+                "globalPriorityFrom": "high",
+                "default": {"weight": 0},
                 "tenants": [
                     tenant("a", weight=-1, nominalQuota={"cpu": "many", GPU: -1}),
                     tenant("b", borrowingLimit={"cpu": None}),
                     tenant("c", weight=float("nan")),
                     tenant("d/e"),
                     {"name": "f"},
-                ]
+                ],
             },
             [
+                "args.globalPriorityFrom: expected an integer",
+                "args.default.weight: must be a number above 0",
                 "args.tenants[0].weight: ",
-                "args.tenants[0].nominalQuota.cpu: expected a quantity like 500m or 2Gi",
-                f"args.tenants[0].nominalQuota.{GPU}: must not be negative",
-                "args.tenants[1].borrowingLimit.cpu: ",
+                "args.tenants[0].nominalQuota: cpu: expected a quantity like 500m or 2Gi",
+                f"args.tenants[0].nominalQuota: {GPU}: must not be negative",
+                "args.tenants[1].borrowingLimit: cpu: ",
                 "args.tenants[2].weight: ",
                 "args.tenants[3]: name must be a text without a slash",
                 "args.tenants[4].namespaces: is required",
             ],
         ),
-        ({"tenants": [tenant("a"), tenant("a", "b")]}, ['args.tenants[1].name: there are two tenants "a"']),
+        (
+            {"tenants": [tenant("a"), tenant("a", "x", "a"), tenant("b", "b", "b", "x")]},
+            [
+                'args: tenants[1].name: there are two tenants "a"',
+                'args: tenants[1].namespaces[1]: "a" is in tenants[0] already',
+                'args: tenants[2].namespaces[2]: "x" is in tenants[1] already',
+            ],
+        ),
         ({"tenants": [tenant("a", nominalQuota=[])]}, ["nominalQuota: expected quantities by resource"]),
         ({"reclaim": "off"}, ["args.reclaim: unknown field"]),
     ],
-)  # fmt: skip
+)
 def test_invalid_args_are_refused_all_at_once_with_their_paths(
     args: dict[str, Any], problems: list[str]
 ) -> None:
