@@ -146,10 +146,11 @@ class Tenants:
         self._handle = handle
         self._by_name = {tenant.name: tenant for tenant in args.tenants}
         self._owners = {name: tenant.name for tenant in args.tenants for name in tenant.namespaces}
-        quotas = (
-            name for tenant in args.tenants for name in (*tenant.nominal_quota, *tenant.borrowing_limit)
-        )
-        self._resources = frozenset((*args.resources, *quotas))
+        self._quotas, limits = Counter[str](), Counter[str]()
+        for tenant in args.tenants:
+            self._quotas.update(tenant.nominal_quota)
+            limits.update(tenant.borrowing_limit)
+        self._resources = frozenset((*args.resources, *self._quotas, *limits))
         self._gated: dict[str, list[tuple[Rank, Amounts]]] = {}
         self._ranks: dict[BindingKey, Rank] = {}
         self._told: set[BindingKey] = set()
@@ -246,17 +247,18 @@ class Tenants:
 
     def warn_if_overbooked(self) -> None:
         """Log once that the tenants have more nominal quota than there is."""
-        if self._is_checked or self._has_warned:
+        if self._is_checked:
             return
-        self._is_checked, quotas = True, Counter[str]()
-        for tenant in self.args.tenants:
-            quotas.update(tenant.nominal_quota)
-        above = [name for name, amount in sorted(quotas.items()) if amount > self.fleet.amounts[name]]
-        if above:
+        self._is_checked, has = True, self.fleet.amounts
+        above = [
+            f"{_text(amount)} of {_text(has[name])} {name}"
+            for name, amount in sorted(self._quotas.items())
+            if amount > has[name]
+        ]
+        if above and not self._has_warned:
             self._has_warned = True
-            texts = [f"{_text(quotas[name])} of {_text(self.fleet.amounts[name])} {name}" for name in above]
             log.warning(
-                "The tenants of FairShare have more nominalQuota than the clusters: %s", ", ".join(texts)
+                "The tenants of FairShare have more nominalQuota than the clusters: %s", ", ".join(above)
             )
 
     def _takes(self, binding: Binding, targets: Iterable[TargetCluster]) -> Amounts:
