@@ -155,12 +155,14 @@ class Tenants:
         self._ranks: dict[BindingKey, Rank] = {}
         self._told: set[BindingKey] = set()
         self._is_checked = self._has_warned = False
+        self.used: dict[str, Counter[str]] = {}
         self.clear()
 
     def clear(self) -> None:
         """Forget what is used and what there is."""
         self.fleet = FleetCapacity()
-        self.used: dict[str, Counter[str]] = {}
+        self.fallen.update(self.used)
+        self.used = {}
         self._counted: dict[BindingKey, Amounts] = {}
         self._decided: dict[BindingKey, object] = {}
         """What identifies bindings as they were before decisions that are not written; None if such a one may be stored."""

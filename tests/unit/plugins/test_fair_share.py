@@ -205,7 +205,9 @@ def test_namespaces_that_move_between_tenants_count_for_the_new_one_after_a_rest
 def test_after_all_objects_were_replaced_everything_counts_once() -> None:
     fleet = Fleet()
     fleet.store(job("a/0", 5).on(m1=5))
+    fleet.plugin.fallen_groups.clear()
     fleet.plugin.observe(None, None)
+    assert fleet.plugin.fallen_groups == {"a/"}
     for _ in range(2):
         fleet.plugin.observe(None, fleet.cluster.build())
         fleet.plugin.observe(None, job("a/0", 5).on(m1=5).build())
