@@ -144,6 +144,7 @@ class Tenants:
         self.profiles: Final[set[str]] = set()
         self.fallen: Final[set[str]] = set()
         self._handle = handle
+        self._default = TenantArgs("default", (), args.default.weight)
         self._by_name = {tenant.name: tenant for tenant in args.tenants}
         self._owners = {name: tenant.name for tenant in args.tenants for name in tenant.namespaces}
         self._quotas, limits = Counter[str](), Counter[str]()
@@ -154,7 +155,7 @@ class Tenants:
         self._gated: dict[str, list[tuple[Rank, Amounts]]] = {}
         self._ranks: dict[BindingKey, Rank] = {}
         self._told: set[BindingKey] = set()
-        self._is_checked = self._has_warned = False
+        self._is_checked = False
         self.used: dict[str, Counter[str]] = {}
         self.clear()
 
@@ -171,28 +172,26 @@ class Tenants:
         """Return the name of a binding's tenant; a namespace that none names is one, with a slash."""
         return self._owners.get(key.namespace) or f"{key.namespace}/"
 
+    def _terms(self, tenant: str) -> TenantArgs:
+        return self._by_name.get(tenant, self._default)
+
     def used_by(self, tenant: str) -> Mapping[str, int]:
         """Return what a tenant uses, in thousandths, by resource."""
         return self.used.get(tenant, _NONE)
 
     def share(self, tenant: str) -> float:
         """Return the largest share of a resource that a tenant uses besides its nominal quota, by its weight."""
-        terms, used = self._by_name.get(tenant), self.used_by(tenant)
-        quota, weight = (terms.nominal_quota, terms.weight) if terms else (_NONE, self.args.default.weight)
-        most = 0.0
+        terms, used, most = self._terms(tenant), self.used_by(tenant), 0.0
         for name in self.args.resources:
-            borrowed = used.get(name, 0) - quota.get(name, 0)
+            borrowed = used.get(name, 0) - terms.nominal_quota.get(name, 0)
             if borrowed > 0 and (capacity := self.fleet.amounts[name]) > 0:
                 most = max(most, borrowed / capacity)
-        return most / weight
+        return most / terms.weight
 
     def is_nominal(self, tenant: str, binding: Binding) -> bool:
         """Return whether a binding asks for something of its tenant's nominal quota, and stays within it."""
-        terms = self._by_name.get(tenant)
-        if terms is None or not terms.nominal_quota:
-            return False
-        quota, used = terms.nominal_quota, self.used_by(tenant)
-        asked = [(name, amount) for name, amount in self._asks(binding) if name in quota]
+        quota, used = self._terms(tenant).nominal_quota, self.used_by(tenant)
+        asked = [(name, amount) for name, amount in self._asks(binding) if name in quota] if quota else []
         return bool(asked) and all(used.get(name, 0) + amount <= quota[name] for name, amount in asked)
 
     def follow_cluster(self, name: str, new: Cluster | None) -> None:
@@ -257,8 +256,8 @@ class Tenants:
             for name, amount in sorted(self._quotas.items())
             if amount > has[name]
         ]
-        if above and not self._has_warned:
-            self._has_warned = True
+        if above:
+            self._quotas.clear()  # it is said once
             log.warning(
                 "The tenants of FairShare have more nominalQuota than the clusters: %s", ", ".join(above)
             )
@@ -284,12 +283,14 @@ class Tenants:
 
     def _over(self, tenant: str, more: Amounts, besides: Mapping[str, int]) -> str:
         """Return the limit of a tenant that it would exceed with so much more, besides what others get, or ""."""
-        terms, used = self._by_name.get(tenant), self.used_by(tenant)
-        for name, amount in more:
-            if terms is not None and name in terms.borrowing_limit:
-                has, limit = used.get(name, 0), terms.nominal_quota.get(name, 0) + terms.borrowing_limit[name]
-                if has + besides.get(name, 0) + amount > limit:
-                    return f"tenant {tenant} has {_text(has)} of {_text(limit)} {name}"
+        terms, used = self._terms(tenant), self.used_by(tenant)
+        for name, amount in more if terms.borrowing_limit else ():
+            has, limit = (
+                used.get(name, 0),
+                terms.nominal_quota.get(name, 0) + terms.borrowing_limit.get(name, 0),
+            )
+            if name in terms.borrowing_limit and has + besides.get(name, 0) + amount > limit:
+                return f"tenant {tenant} has {_text(has)} of {_text(limit)} {name}"
         return ""
 
     def _count(self, key: BindingKey, amounts: Amounts) -> None:

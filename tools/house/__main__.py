@@ -15,10 +15,10 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 57_260,
-    "lines of code, tools": 28_140,
-    "lines of code, tests": 80_020,
-    "words of prose": 63_130,
+    "lines of code, product": 57_590,
+    "lines of code, tools": 28_380,
+    "lines of code, tests": 80_530,
+    "words of prose": 64_220,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,
     "files entered by explain": 124,

@@ -46,8 +46,7 @@ def _weight_does_not_count() -> Patches:
     share = Tenants.share
 
     def unweighted(self: Tenants, tenant: str) -> float:
-        terms = self._by_name.get(tenant)
-        return share(self, tenant) * (terms.weight if terms is not None else 1.0)
+        return share(self, tenant) * self._terms(tenant).weight
 
     yield Tenants, "share", unweighted
 
