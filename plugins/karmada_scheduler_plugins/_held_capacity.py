@@ -161,7 +161,7 @@ class FleetCapacity:
     """What the clusters that exist can take, empty.
 
     Attributes:
-        clusters: As they were told last, by name.
+        clusters: As they were last, by name.
         amounts: The sums of what they report as allocatable, in thousandths, by resource.
     """
 

@@ -22,7 +22,7 @@ from karmada_scheduler_plugins._held_capacity import FleetCapacity, Rank, rank_o
 
 log = logging.getLogger(__name__)
 
-MOST_WOKEN: Final = 50
+MOST_ENQUEUED: Final = 50
 """Bindings that one change of what a tenant uses looks at, in rank order."""
 MAX_WEIGHT: Final = 1_000_000
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
@@ -154,7 +154,7 @@ class Tenants:
         self._resources = frozenset((*args.resources, *self._quotas, *limits))
         self._gated: dict[str, list[tuple[Rank, Amounts]]] = {}
         self._ranks: dict[BindingKey, Rank] = {}
-        self._told: set[BindingKey] = set()
+        self._reported: set[BindingKey] = set()
         self._is_checked = False
         self.used: dict[str, Counter[str]] = {}
         self.clear()
@@ -205,7 +205,7 @@ class Tenants:
         """Take a change of a binding; None if it does not exist."""
         if new is None or new.spec.responsible_scheduler not in self.profiles:
             self._decided.pop(key, None)
-            self._told.discard(key)
+            self._reported.discard(key)
             self._ungate(key)
             self._count(key, ())
             return
@@ -220,12 +220,12 @@ class Tenants:
         self._ungate(key)
         text = self._over(tenant, more, {})
         if not text:
-            self._told.discard(key)
+            self._reported.discard(key)
             return "", False
-        rank, is_new = rank_of(binding), key not in self._told
+        rank, is_new = rank_of(binding), key not in self._reported
         insort(self._gated.setdefault(tenant, []), (rank, more))
         self._ranks[key] = rank
-        self._told.add(key)
+        self._reported.add(key)
         return text, is_new
 
     def decide(self, binding: Binding, targets: Iterable[TargetCluster]) -> str:
@@ -316,7 +316,7 @@ class Tenants:
     def _wake(self, tenant: str) -> None:
         """Enqueue who waits for a tenant's limit and stays within it now, in rank order."""
         besides = Counter[str]()
-        for rank, more in self._gated.get(tenant, [])[:MOST_WOKEN]:
+        for rank, more in self._gated.get(tenant, [])[:MOST_ENQUEUED]:
             if not self._over(tenant, more, besides):
                 besides.update(dict(more))
                 self._ungate(rank[2])

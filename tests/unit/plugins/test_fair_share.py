@@ -221,7 +221,7 @@ def test_what_is_gone_leaves_nothing() -> None:
     for path in ("r1/1", "r1/0", "x/0"):
         fleet.delete(path)
     tenants = fleet.plugin._tenants
-    assert not any((tenants.used, tenants._counted, tenants._gated, tenants._ranks, tenants._told))
+    assert not any((tenants.used, tenants._counted, tenants._gated, tenants._ranks, tenants._reported))
 
 
 def test_an_event_costs_the_same_in_a_large_fleet() -> None:
