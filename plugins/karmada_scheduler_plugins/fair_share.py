@@ -77,6 +77,8 @@ class FairShare:
 
     def pre_enqueue(self, context: fw.PreEnqueueContext, /) -> fw.Result:
         """Keep a binding out of the queue with which its tenant would exceed a limit, until the tenant uses less."""
+        if self._handle.is_dry_run:  # what tenants use is not known
+            return fw.SUCCESS
         self._tenants.warn_if_overbooked()
         text, is_new = self._tenants.gate(context.binding)
         if not text:
@@ -87,7 +89,7 @@ class FairShare:
 
     def reserve(self, context: fw.BindContext, /) -> fw.Result:
         """Count a decision; refuse one that exceeds a limit."""
-        text = self._tenants.decide(context.binding, context.targets)
+        text = "" if self._handle.is_dry_run else self._tenants.decide(context.binding, context.targets)
         return fw.Result.unschedulable(text) if text else fw.SUCCESS
 
     def unreserve(self, context: fw.BindContext, /) -> None:

@@ -11,8 +11,9 @@ import pytest
 
 from karmada_scheduler.api_error import ApiError
 from karmada_scheduler.config.problems import ConfigError
-from karmada_scheduler.testing import FakeHandle, cluster, make, profiles, snapshot
+from karmada_scheduler.testing import FakeHandle, cluster, framework, make, profiles, snapshot
 from karmada_scheduler_plugins.fair_share import FairShare
+from karmada_scheduler_plugins.strict_priority import StrictPriority
 from tests.unit.plugins.tenants_fleet import Fleet, job, tenant
 
 GPU = "nvidia.com/gpu"
@@ -310,6 +311,24 @@ def test_reserve_refuses_what_only_the_decision_shows_and_the_condition_says_why
     run = fleet.schedule("a/copies", cluster("m2").capacity(cpu=9))
     assert "refused at Reserve by FairShare: tenant a has 0 of 3 cpu" in run.condition.message
     assert fleet.used("a") == {}
+
+
+def test_a_dry_run_knows_of_no_use_and_keeps_no_limit() -> None:
+    fleet = Fleet({"tenants": [tenant("a", borrowingLimit={"cpu": 3})]})
+    fleet.handle.is_dry_run = True
+    fleet.store(job("a/0", 9))
+    assert fleet.gate("a/0").is_success
+    assert fleet.schedule("a/0").placed == {"m1": 9}
+
+
+def test_strict_priority_takes_back_what_a_limit_refuses() -> None:
+    fleet = Fleet({"tenants": [tenant("a", borrowingLimit={"cpu": 3})]}, cpu=10)
+    strict = make(StrictPriority, handle=fleet.handle)
+    fleet.framework = framework(strict, fleet.plugin, handle=fleet.handle)
+    fleet.store(job("a/copies", 2, priority=9).duplicated(), job("b/1", 10))
+    assert fleet.schedule("a/copies", cluster("m2").capacity(cpu=9)).condition.status == "False"
+    assert not strict._ledger.decided
+    assert fleet.schedule("b/1").placed == {"m1": 10}
 
 
 def test_amounts_are_shown_as_quantities() -> None:
