@@ -17,7 +17,7 @@ from . import sources
 LIMITS: Final[Mapping[str, float]] = {
     "lines of code, product": 57_590,
     "lines of code, tools": 28_380,
-    "lines of code, tests": 80_530,
+    "lines of code, tests": 80_550,
     "words of prose": 64_220,
     "loops over `each`, %": 27,
     "adviser: arrows between packages": 30,
