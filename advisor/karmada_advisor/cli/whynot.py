@@ -12,7 +12,7 @@ from typing import Final
 
 from karmada_advisor.cli.output import CommandAnswer, exit_status, print_errors
 from karmada_advisor.cli.questions import rules_of, source_of
-from karmada_advisor.explain.amounts import at, counted
+from karmada_advisor.explain.amounts import counted
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster, ranked
 from karmada_advisor.explain.explain import fleet_of
 from karmada_advisor.explain.inputs import Explaining, ExplainInputs, explaining
@@ -305,8 +305,7 @@ def ask_cluster(using: Explaining, cluster: str, seconds: float | None = None) -
 
 
 def _provenance(using: Explaining, inputs: ExplainInputs) -> Provenance:
-    now = at(inputs.facts.now) if inputs.facts.now is not None else ""
-    return Provenance(Tense.RECOMPUTED, using.fleet.source, now, fleet_of(inputs))
+    return Provenance(Tense.RECOMPUTED, using.fleet.source, inputs.facts.at, fleet_of(inputs))
 
 
 def _causes(situation: Situation, question: WhyNotQuestion) -> list[Cause]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -75,6 +75,12 @@ def counted(count: int, one: str, many: str = "") -> str:
         many: The words after other numbers, if a last ``s`` is not enough.
     """
     return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
+def first_names(names: Sequence[str], limit: int) -> str:
+    """Return the first of some names, and how many more there are."""
+    more = f" and {len(names) - limit:,} more" if len(names) > limit else ""
+    return ", ".join(names[:limit]) + more
 
 
 def _decimal(number: float) -> str:

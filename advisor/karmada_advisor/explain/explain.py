@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from karmada_advisor.explain import model
-from karmada_advisor.explain.amounts import at, request_of, shown
+from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes import causes_of_binding, causes_of_cluster
 from karmada_advisor.explain.causes_failure import unknown_names
 from karmada_advisor.explain.causes_trigger import targets_text
@@ -77,8 +77,7 @@ def explain_stored(binding: Binding, manifest: Manifest, facts: Facts, *, source
         facts: What is stored besides it.
         source: Where they come from, for people.
     """
-    now = at(facts.now) if facts.now is not None else ""
-    provenance = model.Provenance(model.Tense.RECOMPUTED, source, now)
+    provenance = model.Provenance(model.Tense.RECOMPUTED, source, facts.at)
     state, condition = state_of(binding, manifest, facts), _condition(binding)
     return model.Explanation(_head_of(binding), state, provenance, condition=condition)
 
@@ -87,8 +86,7 @@ def _provenance(situation: Situation, source: str, tense: model.Tense) -> model.
     inputs = situation.inputs
     view = inputs.process
     basis = "first" if situation.is_decided and situation.is_shown_as_new else "as it is"
-    now = at(inputs.facts.now) if inputs.facts.now is not None else ""
-    found = model.Provenance(tense, source, now, fleet_of(inputs), basis, inputs.rules)
+    found = model.Provenance(tense, source, inputs.facts.at, fleet_of(inputs), basis, inputs.rules)
     if view is None:
         return found
     placement, error = None, None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from typing import Final
 
+from karmada_advisor.explain.amounts import first_names
 from karmada_advisor.explain.situation import Basis, Situation
 from karmada_advisor.explain.trace_candidates import DELETED
 from karmada_advisor.explain.trace_model import ClusterRow, DivideTrace, FunnelStage, SelectTrace
@@ -80,14 +80,9 @@ def _score_text(basis: Basis) -> str:
         return f"all {same}: scores decide nothing"
     held = [name for name in scores if name in basis.cycle.current_clusters]
     if set(scores.values()) == {0, 100} and all((scores[name] == 100) == (name in held) for name in scores):
-        return f"present clusters 100: {_names(held)}; all others 0"
+        return f"present clusters 100: {first_names(held, 5)}; all others 0"
     best = max(scores.values())
-    return f"highest {best}: {_names([name for name, score in scores.items() if score == best])}"
-
-
-def _names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
-    return ", ".join(names[:5]) + more
+    return f"highest {best}: {first_names([name for name, score in scores.items() if score == best], 5)}"
 
 
 def _select_text(trace: SelectTrace) -> str:

@@ -66,6 +66,11 @@ class Facts(Struct, frozen=True):
     now: datetime | None = None
     detector: str = ""
 
+    @property
+    def at(self) -> str:
+        """The time as it is written, "" without a clock."""
+        return "" if self.now is None else format_time(self.now)
+
 
 def state_of(binding: Binding, manifest: Manifest, facts: Facts) -> BindingState:
     """Return the state of a binding.

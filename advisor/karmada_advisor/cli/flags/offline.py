@@ -14,10 +14,6 @@ FILE_NAMES: Final = ("_test.yaml", "_test.yml")
 
 SHELLS = ("bash", "zsh", "fish")
 
-_SIMULATED: Final = {
-    "--clusters FILE...": f"Clusters: {shared.FILES}",
-    "--bindings FILE...": f"bindings of both kinds: {shared.FILES}",
-}
 _TESTS: Final = {
     "--run REGEX...": "only the cases whose PATH/CASE matches; may be repeated",
     "-v --verbose": "list the cases that pass, too",
@@ -47,7 +43,7 @@ def simulate_parser() -> argparse.ArgumentParser:
         "Exit status: 0 every binding is placed; 1 some are not, are gated at PreEnqueue, wait at Permit, or name "
         "a scheduler that no profile has; 2 some input cannot be used (the rest was still decided, unless there is no cluster).",
     )
-    shared.add_all(parser, _SIMULATED, required=True, default=None)
+    shared.add_all(parser, shared.DECIDED, required=True, default=None)
     shared.add_all(parser, shared.WORKLOADS)
     shared.add(parser, "--anew", "decide placed bindings as if they were new", dest="as_new")
     text = "exit with 0 although some bindings have a schedulerName that no profile of --config, and not --scheduler-name, has"

@@ -97,9 +97,12 @@ WORKLOADS: Final = {
 QUOTAS: Final = {
     "--quotas FILE...": f"FederatedResourceQuotas, for changes of a workload that a quota refuses: {FILES}",
 }
-_OBJECTS: Final = {
+DECIDED: Final = {
     "--clusters FILE...": f"Clusters: {FILES}",
     "--bindings FILE...": f"bindings of both kinds: {FILES}",
+}
+_OBJECTS: Final = {
+    **DECIDED,
     "--policies FILE...": f"policies, for what they say beyond the binding: {FILES}",
     **WORKLOADS,
 }

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
-from karmada_advisor.explain.amounts import counted
+from karmada_advisor.explain.amounts import counted, first_names
 from karmada_advisor.whatif.survive.classify import PresentOn
 from karmada_advisor.whatif.survive.domains import CLUSTER, PAIR, FailureDomains, kind_order
 from karmada_advisor.whatif.survive.loss import Loss
@@ -106,18 +106,19 @@ def notes_of_domains(found: FailureDomains, unapplied: Sequence[BindingKey]) -> 
     if found.spanning:
         yield (
             f"{counted(len(found.spanning), 'cluster')} in several zones, lost with none of them (--spanning lost): "
-            f"{_some(found.spanning)}"
+            f"{first_names(found.spanning, 3)}"
         )
     alone = Counter(each.kind for each in found.domains if each.kind != CLUSTER and len(each.clusters) == 1)
     for kind, count in alone.items():
         one, many = f"{kind} has one cluster", f"{kind}s have one cluster"
         yield f"{counted(count, one, many)}: losing it is losing that cluster"
     if found.deleting:
-        yield f"{counted(len(found.deleting), 'cluster is', 'clusters are')} being deleted already, and in no domain: {_some(found.deleting)}"
+        clusters = counted(len(found.deleting), "cluster is", "clusters are")
+        yield f"{clusters} being deleted already, and in no domain: {first_names(found.deleting, 3)}"
     if unapplied:
         yield (
             f"{counted(len(unapplied), 'binding has', 'bindings have')} no applied placement, and the taint manager "
-            f"evicts none such: {_some([str(each) for each in unapplied])}"
+            f"evicts none such: {first_names([str(each) for each in unapplied], 3)}"
         )
 
 
@@ -138,7 +139,7 @@ def notes_of_present(
         if exceptions.keys() - out_of_service.keys()
     ]
     if found:
-        yield f"only what runs, or can start, counts: {_some(found)}"
+        yield f"only what runs, or can start, counts: {first_names(found, 3)}"
 
 
 def notes_of_others(clusters: Mapping[BindingKey, Sequence[str]]) -> Iterator[str]:
@@ -146,7 +147,7 @@ def notes_of_others(clusters: Mapping[BindingKey, Sequence[str]]) -> Iterator[st
     found = [f"{key} on {', '.join(names)}" for key, names in clusters.items() if names]
     if found:
         what = "copies that follow other bindings, or run until an eviction ends"
-        yield f"not judged: {what}: {_some(found)}"
+        yield f"not judged: {what}: {first_names(found, 3)}"
 
 
 def notes_of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
@@ -158,9 +159,3 @@ def notes_of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str
             f"{dark:,} of {counted(len(pairs), 'pair')} of domains, of {math.comb(clusters, 2):,} possible ones of clusters, take "
             "a workload down that neither takes down alone; what is shown about pairs is what is new in that way"
         )
-
-
-def _some(names: Iterable[str], limit: int = 3) -> str:
-    every = list(names)
-    more = f" and {len(every) - limit:,} more" if len(every) > limit else ""
-    return ", ".join(every[:limit]) + more
