@@ -69,6 +69,11 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
     growing = {key.namespace for key, each in what_if.comparisons.items() if _may_be_refused(each)} - {""}
     if inputs.no_quotas and growing:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    unreported = [
+        str(each) for each in inputs.quotas or () if not each.is_reported and each.namespace in growing
+    ]
+    if unreported:
+        yield f"whether the quota {', '.join(unreported)} refuses what is placed is not known: it has no status"
     starting = {key.namespace for key, each in what_if.comparisons.items() if each.effect in _STARTING}
     if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in starting]:
         yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
