@@ -200,7 +200,11 @@ def _search_end(search: RemedySearch, explanation: Explanation) -> str:
         result = "" if found else ", and no change that places it was found"
         return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
     tried = f"{search.runs} sets of changes were tried"
-    return "" if found else f"No change that why-not knows places it; {tried}."
+    return (
+        ""
+        if found or explanation.state.name is StateName.PLACED
+        else f"No change that why-not knows places it; {tried}."
+    )
 
 
 def _end(explanation: Explanation) -> Iterator[TextBlock]:

@@ -157,6 +157,17 @@ def test_a_search_without_result_says_how_much_was_tried(files: Files) -> None:
     assert "No change that why-not knows places it" in out
 
 
+def test_nothing_is_looked_for_that_places_what_is_placed(files: Files) -> None:
+    placed = binding("web").replicas(2).dynamic_weight().on(m1=2).applied().generation(1)
+    placed.condition(type="Scheduled", status="False", reason="SchedulerError", message="before")
+    files.put(placed, cluster("m1"))
+
+    status, out = files.explain("web-deployment", LONG)
+
+    assert status == 0
+    assert "No change that why-not knows" not in out
+
+
 def test_a_binding_that_is_not_decided_yet_needs_no_change(files: Files) -> None:
     files.put(binding("web").replicas(2).duplicated(), cluster("m1"))
 
