@@ -9,14 +9,20 @@ from karmada_advisor.claims.template import Template
 from karmada_advisor.explain.amounts import request_of, shown
 from karmada_advisor.explain.causes_select import RETURNS_ON_REQUEST
 from karmada_advisor.explain.model import Cause, Stage
-from karmada_advisor.explain.policies import Matching, held_claim, matching, template_named
+from karmada_advisor.explain.policies import (
+    Matching,
+    brings_another,
+    held_claim,
+    lazy_edit,
+    lazy_policies,
+    matching,
+    template_named,
+)
 from karmada_advisor.explain.situation import Situation
 from karmada_advisor.fleet.process_answers import ProcessView
 from karmada_advisor.state.model import StateName
 from karmada_advisor.state.stored import condition_of, foreign_refusals, short, value_at
 from karmada_scheduler.api.cluster import READY
-from karmada_scheduler.api.manifest import ManifestError
-from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import claims, policy_name
 from karmada_scheduler.api.quantity import Quantity
 from karmada_scheduler.core.condition import NO_CLUSTER_FIT, SCHEDULER_ERROR
@@ -103,18 +109,9 @@ def _foreign_reasons(situation: Situation, message: str) -> list[str]:
 
 def lazy_policy(situation: Situation) -> Iterator[Cause]:
     """Yield that the policy was edited and waits for the next change of the template."""
-    placement = situation.spec.placement
-    for policy in situation.inputs.policies:
-        is_lazy = value_at(policy, "spec", "activationPreference") == "Lazy"
-        if not is_lazy or not claims(policy, situation.binding.labels):
-            continue
-        try:
-            wanted = Placement.from_manifest(value_at(policy, "spec", "placement") or {})
-        except ManifestError:
-            continue
-        if wanted != placement:
-            text = f"{policy_name(policy)} is Lazy: its edit waits for the next change of the template"
-            yield Cause("PolicyLazy", Stage.POLICY, {"policy": policy_name(policy)}, text)
+    for policy in lazy_policies(situation.inputs.policies, situation.binding):
+        if brings_another(policy, situation.spec.placement):
+            yield Cause("PolicyLazy", Stage.POLICY, {"policy": policy_name(policy)}, lazy_edit(policy))
 
 
 def template_of(situation: Situation) -> Template:

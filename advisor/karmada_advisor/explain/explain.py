@@ -20,7 +20,7 @@ from karmada_advisor.state.quota import NOT_READ, grows
 from karmada_advisor.state.reading import Facts, state_of
 from karmada_advisor.state.stored import PRESERVED, condition_of, preserves
 from karmada_scheduler.api.binding import Binding
-from karmada_scheduler.api.matching import untolerated
+from karmada_scheduler.api.matching import NO_EXECUTE, untolerated
 from karmada_scheduler.api.names import ending
 from karmada_scheduler.api.placement import SPREAD_BY_REGION
 from karmada_scheduler.api.quantity import ZERO, Quantity
@@ -282,7 +282,8 @@ def _tainted(situation: Situation) -> Iterator[str]:
             continue
         for taint in untolerated(cluster.taints, placement.cluster_tolerations)[:1]:
             if name in situation.present:
-                yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding"
+                leaves = ": where Karmada evicts, replicas leave" if taint.effect == NO_EXECUTE else ""
+                yield f"{name} has the taint {taint}, but taints are not checked for clusters that have the binding{leaves}"
         for text in (ending(taint, placement.cluster_tolerations) for taint in cluster.taints):
             if text:
                 yield f"{name}: {text}"

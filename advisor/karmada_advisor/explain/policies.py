@@ -9,13 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Final
 
+from karmada_advisor.claims.policy import LAZY
 from karmada_advisor.claims.shapes import Match, Selector
 from karmada_advisor.claims.template import Template, TemplateKey, read_template
 from karmada_advisor.explain.inputs import Manifest
 from karmada_advisor.state.stored import value_at
-from karmada_scheduler.api.binding import ObjectReference
+from karmada_scheduler.api.binding import Binding, ObjectReference
 from karmada_scheduler.api.manifest import ManifestError, read_mapping
 from karmada_scheduler.api.object_fields import read_objects
+from karmada_scheduler.api.placement import Placement
 from karmada_scheduler.api.policy import PROPAGATION_POLICY, claims, policy_name
 from karmada_scheduler.api.workload import Workload
 from karmada_scheduler.structs import Struct
@@ -50,6 +52,25 @@ class Matching(Struct, frozen=True):
     def name(self) -> str:
         """Kind, namespace and name."""
         return policy_name(self.policy)
+
+
+def lazy_policies(policies: Iterable[Manifest], binding: Binding) -> list[Manifest]:
+    """Return the policies of a binding whose edits reach it only when its template changes."""
+    mine = (each for each in policies if claims(each, binding.labels))
+    return [each for each in mine if value_at(each, "spec", "activationPreference") == LAZY]
+
+
+def brings_another(policy: Manifest, placement: Placement | None) -> bool:
+    """Return whether the next change of the template brings the binding of a Lazy policy another placement."""
+    try:
+        return Placement.from_manifest(value_at(policy, "spec", "placement") or {}) != placement
+    except ManifestError:
+        return False
+
+
+def lazy_edit(policy: Manifest) -> str:
+    """Return what a Lazy policy does with an edit."""
+    return f"{policy_name(policy)} is Lazy: its edit waits for the next change of the template"
 
 
 def matching(policies: Iterable[Manifest], template: Template) -> list[Matching]:

@@ -94,6 +94,10 @@ def _why_no_binding(policy: Manifest, template: Template) -> str:
     """Return why a template has no binding although a policy matches or claims it."""
     if match_of(policy, template) is Match.NONE:
         return "no longer matches it: the claim stays until one of both is edited"
+    if template.has_long_name:
+        return (
+            f"it has no binding: the name {template.key.binding.name} would be longer than Kubernetes allows"
+        )
     made = "Karmada makes its binding at the next change of the template, such as a new annotation"
     if value_at(policy, "spec", "activationPreference") == "Lazy":
         return f"is Lazy: {made}"

@@ -49,6 +49,7 @@ class Quota(Struct, frozen=True, eq=False):
         used: ``status.overallUsed``.
         is_static: Whether it assigns amounts to single clusters (``spec.staticAssignments``), which changes the meaning
             of ``used`` where quotas are not enforced.
+        is_reported: Whether it has a status.
     """
 
     namespace: str
@@ -56,6 +57,7 @@ class Quota(Struct, frozen=True, eq=False):
     limits: Usage
     used: Usage
     is_static: bool = False
+    is_reported: bool = True
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -108,7 +110,8 @@ def read_quota(manifest: Manifest) -> Quota:
     namespace, name = (read_required_text(metadata, each, "metadata") for each in ("namespace", "name"))
     limits, used = _list(manifest, "spec", "overall"), _list(manifest, "status", "overallUsed")
     is_static = bool(read_sequence(read_mapping(manifest, "spec", ""), "staticAssignments", "spec"))
-    return Quota(namespace, name, limits, used, is_static)
+    is_reported = bool(read_optional_mapping(manifest, "status", ""))
+    return Quota(namespace, name, limits, used, is_static, is_reported)
 
 
 def _list(manifest: Manifest, part: str, name: str) -> Usage:
@@ -242,7 +245,7 @@ def is_enforced(quota: Quota, bindings: Iterable[Binding], *, has_all: bool = Tr
         bindings: All bindings of its namespace, as far as they are known.
         has_all: Whether these are all.
     """
-    if quota.is_static and not has_all:
+    if not quota.is_reported or (quota.is_static and not has_all):
         return None
     charged: dict[str, Fraction] = {}
     for each in bindings:

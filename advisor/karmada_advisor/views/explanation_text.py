@@ -157,13 +157,22 @@ def _causes(explanation: Explanation) -> Iterator[TextBlock]:
         yield Line([("  ", ""), (cause.code, "bold" if cause.primary else ""), (f": {cause.text}", "")])
 
 
+_ARRIVING: Final = frozenset({"overwrite", "resumeDispatching"})
+"""Edits after which no other decision is made: what is placed arrives."""
+
+
 def _remedies(explanation: Explanation, style: Style) -> Iterator[TextBlock]:
-    found, search = explanation.remedies, explanation.remedy_search
+    search = explanation.remedy_search
+    arriving = [each for each in explanation.remedies if each.edits[0].op in _ARRIVING]
+    found = [each for each in explanation.remedies if each not in arriving]
     if found and all(remedy.result for remedy in found):
         yield Line("Any one of these places it (each verified by deciding again):", breaks=False)
     elif found:
         yield "After any one of these a policy claims it (each verified by the rules of Karmada's detector):"
     yield from _remedy_lines(found, style)
+    if arriving:
+        yield "After any one of these, changes arrive on its clusters:"
+    yield from _remedy_lines(arriving, style)
     if search is not None and (end := _search_end(search, explanation)):
         yield end
 
@@ -200,7 +209,11 @@ def _search_end(search: RemedySearch, explanation: Explanation) -> str:
         result = "" if found else ", and no change that places it was found"
         return f"The search for changes ended after {bound}{result}. `why-not --placed --timeout 30s` searches on."
     tried = f"{search.runs} sets of changes were tried"
-    return "" if found else f"No change that why-not knows places it; {tried}."
+    return (
+        ""
+        if found or explanation.state.name is StateName.PLACED
+        else f"No change that why-not knows places it; {tried}."
+    )
 
 
 def _end(explanation: Explanation) -> Iterator[TextBlock]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from karmada_advisor.explain.model import Cause, ObjectShown, Provenance
+from karmada_advisor.explain.policies import lazy_edit
 from karmada_advisor.fleet.rules import Rules
 from karmada_advisor.state.model import BindingState, SchedulerStatus, Target
 from karmada_advisor.state.propagation import Suspended
@@ -254,7 +255,12 @@ def _remedy(
         harm=found.harm,
         caution=" ".join(
             filter(
-                None, (caution_of(found.edits, root, outcome, objects.gates), _undispatched(objects, outcome))
+                None,
+                (
+                    caution_of(found.edits, root, outcome, objects.gates),
+                    _undispatched(objects, outcome),
+                    *(f"{lazy_edit(each)}." for each in objects.lazy_policies if Side.POLICY in found.sides),
+                ),
             )
         ),
     )

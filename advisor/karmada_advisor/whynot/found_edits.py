@@ -238,6 +238,9 @@ def _unchecked(before: ScheduledObjects, after: ScheduledObjects, gates: Feature
     what = "sets of Pods" if counts_component_sets(before.binding.spec, gates) else "Pods"
     if not short:
         return "It ends the check of capacity: later replicas may not fit anywhere."
+    clusters = (before.snapshot.get(name) for name in short)
+    if unread := [each.name for each in clusters if each is not None and each.resource_summary is None]:
+        return f"It only ends the check: whether {what} start on {', '.join(unread[:3])} is not known: no resource summary."
     if not any(fits.values()):
         asked = _asked(before)
         return f"It only ends the check: all {what} would {pending}, because {_none_can(list(short))} take one{asked}."

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final
 
+from karmada_advisor.explain.policies import brings_another, lazy_policies
 from karmada_advisor.state.quota import Excess, Ledger, Usage, read_quota, usage
 from karmada_advisor.state.schedulers import Schedulers
 from karmada_advisor.whynot.json_patch import Patched, patched
@@ -24,7 +25,7 @@ from karmada_scheduler.core.requeue_rules import is_claimed
 from karmada_scheduler.dryrun.dry_run import DryRun
 from karmada_scheduler.dryrun.forecast import Simulation, as_new
 from karmada_scheduler.dryrun.result import Outcome, SimulationResult
-from karmada_scheduler.framework.edits import Edit, ObjectRef
+from karmada_scheduler.framework.edits import Edit, ObjectRef, Side
 from karmada_scheduler.framework.extension_points import Point
 from karmada_scheduler.framework.snapshot import ChangeLog, Snapshot
 from karmada_scheduler.structs import Struct, field, replace
@@ -33,6 +34,8 @@ Edits = frozenset[Edit]
 
 NO_EDITS: Final[Edits] = frozenset()
 NOBODY_DECIDES: Final = "NobodyDecides"
+_BY_DETECTOR: Final = frozenset({Side.POLICY, Side.WORKLOAD})
+"""Sides of edits that reach the binding by a change of its template, if its policy is Lazy."""
 
 
 class Scheduled(Struct, frozen=True):
@@ -203,6 +206,8 @@ class ObjectSet(Struct, dict=True):
     def _scheduled(
         self, edits: Edits, found: Patched, key: BindingKey | None = None
     ) -> ScheduledObjects | None:
+        if self.is_awaited and any(each.side in _BY_DETECTOR and not each.target.is_policy for each in edits):
+            return None  # the placement of the policy comes with it
         self.decisions += 1
         manifests = self._with_policies(found.manifests)
         if manifests is None:
@@ -260,6 +265,17 @@ class ObjectSet(Struct, dict=True):
 
         mine = received(self.manifests[self.ref], self.policies.values(), written, self.template_labels)
         return manifests if mine is None else {**manifests, self.ref: mine}
+
+    @cached_property
+    def lazy_policies(self) -> Sequence[Manifest]:
+        """The policies of the binding whose edits reach it only when its template changes."""
+        return lazy_policies(self.policies.values(), self.bindings[self.ref][1])
+
+    @cached_property
+    def is_awaited(self) -> bool:
+        """Whether the next change of the template brings another placement."""
+        placement = self.bindings[self.ref][1].spec.placement
+        return any(brings_another(each, placement) for each in self.lazy_policies)
 
     @property
     def is_managed(self) -> bool:

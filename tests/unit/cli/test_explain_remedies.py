@@ -157,6 +157,17 @@ def test_a_search_without_result_says_how_much_was_tried(files: Files) -> None:
     assert "No change that why-not knows places it" in out
 
 
+def test_nothing_is_looked_for_that_places_what_is_placed(files: Files) -> None:
+    placed = binding("web").replicas(2).dynamic_weight().on(m1=2).applied().generation(1)
+    placed.condition(type="Scheduled", status="False", reason="SchedulerError", message="before")
+    files.put(placed, cluster("m1"))
+
+    status, out = files.explain("web-deployment", LONG)
+
+    assert status == 0
+    assert "No change that why-not knows" not in out
+
+
 def test_a_binding_that_is_not_decided_yet_needs_no_change(files: Files) -> None:
     files.put(binding("web").replicas(2).duplicated(), cluster("m1"))
 
@@ -212,3 +223,16 @@ def test_more_capacity_of_a_cluster_places_it_after_the_explanation_was_decided(
     _, out = files.explain("web-deployment", LONG)
 
     assert "784 cpu free: 4 replicas fit (0 now) (3 is not enough)" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("is_held", [False, True])
+def test_what_lets_changes_arrive_places_nothing(files: Files, *, is_held: bool) -> None:
+    made = binding("web").replicas(4, cpu="1").dynamic_weight().on(m1=2 if is_held else 4).applied()
+    made.manifest()["spec"]["suspension"] = {"dispatching": True, "scheduling": is_held}
+    files.put(made, cluster("m1"))
+
+    _, out = files.explain("web-deployment", LONG)
+
+    places, arrives = "Any one of these places it", "After any one of these, changes arrive on its clusters:"
+    assert (places in out) is is_held
+    assert out.index("resume dispatching") > out.index(arrives) > out.find(places)

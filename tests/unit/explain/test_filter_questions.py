@@ -183,6 +183,16 @@ def test_a_toleration_that_ends_is_a_warning_of_the_clusters_that_it_holds(
     assert (text in warnings) is warns
 
 
+@pytest.mark.parametrize(
+    ("effect", "end"), [("NoExecute", ": where Karmada evicts, replicas leave"), ("NoSchedule", "")]
+)
+def test_a_taint_that_evicts_is_no_taint_that_only_refuses(effect: str, end: str) -> None:
+    asked = binding("web").replicas(2).dynamic_weight().names("a").on(a=2)
+    warnings = explained(asked, cluster("a").taint(f"disk:{effect}")).warnings
+    text = f"a has the taint disk:{effect}, but taints are not checked for clusters that have the binding"
+    assert text + end in warnings
+
+
 def test_a_condition_from_before_can_contradict_the_decision() -> None:
     """karmada-io/karmada#3586"""
     asked = binding("web").replicas(2).duplicated().names("m9").generation(7).observed_generation(6)

@@ -220,6 +220,16 @@ def test_why_a_template_has_no_binding_although_a_policy_matches(
     assert said in found.causes[0].text
 
 
+@pytest.mark.parametrize(("length", "said"), [(242, False), (243, True)])
+@pytest.mark.parametrize("labels", [{}, {"propagationpolicy.karmada.io/permanent-id": "own"}])
+def test_no_binding_is_promised_whose_name_is_too_long(
+    length: int, labels: dict[str, str], *, said: bool
+) -> None:
+    key = TemplateKey("apps/v1", "Deployment", "shop", "a" * length)
+    found = explain_unclaimed(Template(key, labels), [policy("own", DEPLOYMENTS)])
+    assert ("would be longer than Kubernetes allows" in found.causes[0].text) is said
+
+
 def test_a_policy_that_claims_a_template_and_no_longer_matches_it_is_named() -> None:
     labels = {"propagationpolicy.karmada.io/permanent-id": "own"}
     other = policy("own", {**BY_NAME, "name": "api"})

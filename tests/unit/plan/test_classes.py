@@ -424,6 +424,16 @@ def test_a_new_workload_is_not_adopted_by_its_first_policy() -> None:
     assert (only(plan).effect, only(plan).claim) == (Effect.PLACED, ClaimChange.KEPT)
 
 
+@pytest.mark.parametrize("has_components", [False, True])
+def test_the_capacity_for_components_is_said_not_to_be_judged(*, has_components: bool) -> None:
+    made = web().replicas(0).spread("cluster", 1, 1)
+    if has_components:
+        made.component("jobmanager", 1, cpu="1").component("taskmanager", 4, cpu="3")
+    plan = plan_of([cluster("m1"), cluster("m2")], [settled(made, m1=0)], lambda draft: draft.without("m1"))
+    text = "not judged: whether there is capacity for the components of default/web"
+    assert any(each.startswith(text) for each in plan.notes) is has_components
+
+
 def test_static_assignments_of_a_quota_are_said_not_to_be_judged() -> None:
     spec = {"overall": {"cpu": "100"}, "staticAssignments": [{"clusterName": "m1", "hard": {"cpu": "1"}}]}
     quota = {

@@ -228,6 +228,20 @@ def test_a_quota_refuses_a_workload_that_is_scaled_beyond_it() -> None:
     assert plan.capacity == ()
 
 
+@pytest.mark.parametrize("has_status", [False, True])
+def test_what_a_quota_without_a_status_refuses_is_not_known(*, has_status: bool) -> None:
+    given = quota("10", "4")
+    given["status"] = given["status"] if has_status else {}
+    plan = plan_of(
+        [cluster("m1"), cluster("m2")],
+        [settled(web(), m1=4)],
+        lambda draft: draft.scale("default/web", 6),
+        quotas=[given],
+    )
+    text = "whether the quota default/team refuses what is placed is not known: it has no status"
+    assert (text in plan.notes) is not has_status
+
+
 def test_a_quota_lets_a_workload_move_that_uses_no_more() -> None:
     plan = plan_of(
         [cluster("m1"), cluster("m2")],

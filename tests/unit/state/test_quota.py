@@ -147,3 +147,10 @@ def test_the_status_tells_whether_a_quota_is_enforced(
 ) -> None:
     web = binding("web", namespace="shop").replicas(2, cpu=1).on(**clusters).build()
     assert is_enforced(quota({"cpu": 9}, used, **spec), [web]) is enforced
+
+
+def test_a_quota_without_a_status_does_not_tell_whether_it_is_enforced() -> None:
+    web = binding("web", namespace="shop").replicas(2, cpu=1).on(m1=2).build()
+    without = {name: each for name, each in manifest({"cpu": 9}).items() if name != "status"}
+    assert is_enforced(read_quota(without), [web]) is None
+    assert is_enforced(read_quota(without | {"status": {"overall": {"cpu": 9}}}), [web]) is False

@@ -102,3 +102,18 @@ def test_a_copy_that_runs_where_dispatching_is_suspended_runs_on(lost: Any) -> N
     made = _duplicated(_report("a", 4), _report("b", 4))
     made.manifest()["spec"]["suspension"] = {"dispatching": True}
     assert lost(made)[0] == ALL_RUNS
+
+
+@pytest.mark.parametrize(("strategy", "is_said"), [("static", True), ("duplicated", False)])
+def test_replicas_that_start_where_no_capacity_is_known_are_not_judged(
+    tmp_path: Path, strategy: str, is_said: bool
+) -> None:
+    made = binding("web").replicas(4, cpu="1").names("a", "b")
+    placed = made.static_weights(a=1, b=1).on(a=2, b=2) if is_said else made.duplicated().on(a=4, b=4)
+    clusters = [cluster("a").manifest(), cluster("b").without_summary().manifest()]
+    files = write(tmp_path, clusters=clusters, bindings=[settled(placed).manifest()])
+
+    notes = commands.run("survive", "a", *files, "-o=json", "--no-remedies").fields["notes"]
+
+    text = "not judged: whether there is capacity for what starts on b: no resource summary"
+    assert (text in notes) is is_said

@@ -69,7 +69,15 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
     growing = {key.namespace for key, each in what_if.comparisons.items() if _may_be_refused(each)} - {""}
     if inputs.no_quotas and growing:
         yield f"whether a FederatedResourceQuota refuses what is placed is not known: {inputs.no_quotas}"
+    unreported = [
+        str(each) for each in inputs.quotas or () if not each.is_reported and each.namespace in growing
+    ]
+    if unreported:
+        yield f"whether the quota {', '.join(unreported)} refuses what is placed is not known: it has no status"
     starting = {key.namespace for key, each in what_if.comparisons.items() if each.effect in _STARTING}
+    started = (each.new for each in every if each.effect in _STARTING and each.new is not None)
+    if sets := [str(each.key) for each in started if each.spec.components]:
+        yield f"not judged: whether there is capacity for the components of {', '.join(sets[:3])}{' and others' * (len(sets) > 3)}"
     if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in starting]:
         yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
     unsure = not_sure(quotas)

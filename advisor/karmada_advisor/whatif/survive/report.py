@@ -87,6 +87,7 @@ def survival_report(
             *made.not_judged(),
             *notes_of_domains(found, made.without_applied_placement()),
             *notes_of_pairs(domains, totals.clusters),
+            *made.not_known(),
             *more_notes,
         ),
     )
@@ -244,6 +245,17 @@ class _Report:
         )
         for reason, count in sorted(reasons.items()):
             yield f"not judged: {counted(count, 'binding')} {reason}"
+
+    def not_known(self) -> Iterator[str]:
+        """Yield the clusters on which replicas start and of which no capacity is known."""
+        tallies = self._losses.tallies[self._settings.loss]
+        starts = (
+            target for tally in tallies for pair in self._pairs(tally) for target in pair.classified.starts
+        )
+        names = {target.name for target in starts if target.replicas}
+        unread = (name for name, each in self._clusters.items() if each.resource_summary is None)
+        if found := ", ".join(name for name in unread if name in names):
+            yield f"not judged: whether there is capacity for what starts on {found}: no resource summary"
 
     def without_applied_placement(self) -> list[BindingKey]:
         """Return the bindings that are never evicted as they have no applied placement."""
