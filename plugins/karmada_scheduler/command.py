@@ -54,7 +54,7 @@ def new_scheduler_command(*plugins: Registration) -> Command:
     from karmada_scheduler.framework.profile.factory import registration_problems
 
     problems = [ConfigProblem(each.name, text) for each in plugins for text in registration_problems(each)]
-    names = [each.name for each in plugins]
+    names = [plugin.name for plugin in plugins]
     problems.extend(
         ConfigProblem("", f"register out of tree plugins error: a plugin named {name} already exists")
         for index, name in enumerate(names)

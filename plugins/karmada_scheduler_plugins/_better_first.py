@@ -55,7 +55,7 @@ class BetterFirst:
             return
         if not known:
             del self._first[scope]
-        gated = [each for each in self._gated.items() if scope in (EVERYWHERE, each[0].namespace)]
+        gated = [gate for gate in self._gated.items() if scope in (EVERYWHERE, gate[0].namespace)]
         for waiting, _ in sorted(gated, key=itemgetter(1)):
             del self._gated[waiting]
             self._handle.enqueue(waiting)
@@ -71,7 +71,7 @@ class BetterFirst:
         spec = binding.spec
         if not self._first or not spec.is_workload:
             return None
-        if spec.clusters and sum(each.replicas for each in spec.clusters) >= spec.replicas:
+        if spec.clusters and sum(target.replicas for target in spec.clusters) >= spec.replicas:
             return None
         rank, now, requirements = rank_of(binding), self._handle.now(), spec.replica_requirements
         asked = requirements.resource_request.keys() if requirements is not None else ()

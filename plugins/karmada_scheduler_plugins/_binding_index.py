@@ -55,7 +55,7 @@ class FollowedIndex(ABC):
 
     def _own_tasks(self, binding: Binding) -> list[GracefulEvictionTask]:
         tasks = binding.spec.graceful_eviction_tasks
-        return [each for each in tasks if each.producer == self._handle.profile] if tasks else []
+        return [task for task in tasks if task.producer == self._handle.profile] if tasks else []
 
     @abstractmethod
     def _update(self, key: BindingKey, binding: Binding | None) -> None:

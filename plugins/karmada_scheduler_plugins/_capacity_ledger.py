@@ -262,11 +262,11 @@ class CapacityLedger:
                 heappush(self._ends, (min(decided.until.values(), default=math.inf), key))
         if now < self._due:
             return
-        for each in [each for each in self.ranked if self._end_of(each) <= now]:
-            each.may_hold, each.rests_until = False, now + self.args.hold_seconds
-            self._share(each.found.keys() | self._update_holders(each))
+        for waiting in [waiting for waiting in self.ranked if self._end_of(waiting) <= now]:
+            waiting.may_hold, waiting.rests_until = False, now + self.args.hold_seconds
+            self._share(waiting.found.keys() | self._update_holders(waiting))
             text = f"no capacity is held for it for {self.args.hold_seconds} s, because it did not fit for as long"
-            self._handle.record_event(each.binding, warning=True, reason=HOLD_ENDED, text=text)
+            self._handle.record_event(waiting.binding, warning=True, reason=HOLD_ENDED, text=text)
         self._due = min(map(self._end_of, self.ranked), default=math.inf)
 
     def _end_of(self, waiting: Waiting) -> float:
@@ -285,20 +285,20 @@ class CapacityLedger:
             name: amount * self.args.max_held_percent // 100 for name, amount in self._fleet.amounts.items()
         }
         low: list[Waiting] = []
-        for each in (each for each in self.ranked[start:] if each.may_hold):
-            needs = [(name, amount * each.missing) for name, amount in each.request]
+        for waiting in (waiting for waiting in self.ranked[start:] if waiting.may_hold):
+            needs = [(name, amount * waiting.missing) for name, amount in waiting.request]
             if low and any(limit.get(name, 0) < amount for name, amount in needs):
                 break
             if low:
                 limit.update({name: limit[name] - amount for name, amount in needs})
-            low.append(each)
-        names, holding = set[str](), {id(each) for each in low}
-        for each in {*low, *self._low} | ({changed} if changed is not None else set()):
-            holds = each.may_hold and (each.rank[0] < lowest or id(each) in holding)
-            if holds != each.holds:
-                each.holds, each.since = holds, self._handle.now()
-                names |= each.found.keys()
-            self._due = min(self._due, self._end_of(each))
+            low.append(waiting)
+        names, holding = set[str](), {id(waiting) for waiting in low}
+        for waiting in {*low, *self._low} | ({changed} if changed is not None else set()):
+            holds = waiting.may_hold and (waiting.rank[0] < lowest or id(waiting) in holding)
+            if holds != waiting.holds:
+                waiting.holds, waiting.since = holds, self._handle.now()
+                names |= waiting.found.keys()
+            self._due = min(self._due, self._end_of(waiting))
         self._low = low
         return names
 
@@ -316,27 +316,27 @@ class CapacityLedger:
         self._look(name, cluster, shared)
         before, shared.found, shared.holds = shared.found, {}, []
         left, fits, full = dict(shared.free), dict[Request, int](), set[Request]()
-        for each in self.ranked:
+        for waiting in self.ranked:
             if len(full) == len(self._requests):
                 break
-            if name not in each.clusters or each.request in full:
+            if name not in waiting.clusters or waiting.request in full:
                 continue
-            if (capacity := fits.get(each.request)) is None:
-                capacity = fits[each.request] = fit(left, each.request)
+            if (capacity := fits.get(waiting.request)) is None:
+                capacity = fits[waiting.request] = fit(left, waiting.request)
             if not capacity:
-                full.add(each.request)
+                full.add(waiting.request)
                 continue
-            found = shared.found[each.binding.key] = (each, min(capacity, each.missing))
-            if each.holds and each.counts(name):
+            found = shared.found[waiting.binding.key] = (waiting, min(capacity, waiting.missing))
+            if waiting.holds and waiting.counts(name):
                 shared.holds.append(found)
-                take(left, EqualReplicas(each.request, found[1]))
+                take(left, EqualReplicas(waiting.request, found[1]))
                 fits.clear()
         shared.left, shared.known = left, {}
-        for key, (each, _) in before.items():
+        for key, (waiting, _) in before.items():
             if key not in shared.found:
-                each.find(name, 0)
-        for each, count in shared.found.values():
-            each.find(name, count)
+                waiting.find(name, 0)
+        for waiting, count in shared.found.values():
+            waiting.find(name, count)
         self._name(name, shared)
         self._wake_fitting(shared)
 
@@ -366,8 +366,8 @@ class CapacityLedger:
 
     def _wake_fitting(self, shared: Shared) -> None:
         now, enqueued = self._handle.now(), 0
-        for each, count in shared.found.values():
-            fits = max(each.total, count) >= each.missing
-            if fits and not each.is_enqueued and now >= each.not_before and enqueued < MOST_ENQUEUED:
-                each.is_enqueued, enqueued = True, enqueued + 1
-                self._handle.enqueue(each.binding.key)
+        for waiting, count in shared.found.values():
+            fits = max(waiting.total, count) >= waiting.missing
+            if fits and not waiting.is_enqueued and now >= waiting.not_before and enqueued < MOST_ENQUEUED:
+                waiting.is_enqueued, enqueued = True, enqueued + 1
+                self._handle.enqueue(waiting.binding.key)

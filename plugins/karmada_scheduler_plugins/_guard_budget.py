@@ -85,7 +85,7 @@ class MoveBooks(FollowedIndex):
         text = binding.annotations.get(LAST_MOVE, "")
         found = moves_in(text)
         if isinstance(found, Unreadable):
-            replicas = sum(each.replicas for each in binding.spec.clusters)
+            replicas = sum(target.replicas for target in binding.spec.clusters)
             found = (RecordedMove(self._first_seen.at(binding.key, text, now), replicas),)
         return self._recent(binding.key, text, found, now)
 
@@ -157,8 +157,8 @@ class MoveBooks(FollowedIndex):
     ) -> tuple[RecordedMove, ...]:
         if moves and moves[-1].at > now:
             seen = self._first_seen.at(key, text, now)
-            moves = tuple(RecordedMove(min(each.at, seen), each.replicas) for each in moves)
-        return tuple([each for each in moves if each.at > now - self._kept_seconds])
+            moves = tuple(RecordedMove(min(move.at, seen), move.replicas) for move in moves)
+        return tuple([move for move in moves if move.at > now - self._kept_seconds])
 
     def _refresh(self, now: float) -> None:
         super()._refresh(now)
@@ -261,10 +261,10 @@ class MoveBooks(FollowedIndex):
             seconds = budget.window.total_seconds()
             for scope in scopes_of(binding, kind):
                 window = self._windows.get(scope) or self._windows.setdefault(scope, MoveWindow(seconds))
-                counted = [each for each in moves if each.at > now - seconds]
+                counted = [move for move in moves if move.at > now - seconds]
                 if is_under_way and moves and not counted:
                     counted = [RecordedMove(now, moves[-1].replicas)]
-                entered = [(window.add(each), each.replicas) for each in counted]
+                entered = [(window.add(move), move.replicas) for move in counted]
                 if is_under_way and entered:
                     entered[-1][0].under_way.add(key)
                 window.leaving += leaves

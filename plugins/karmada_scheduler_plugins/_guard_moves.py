@@ -40,7 +40,7 @@ def move_of(context: GuardContext) -> Move:
     """
     binding = context.binding
     old = {each.name: each.replicas for each in binding.spec.clusters if each.name not in context.gone}
-    new = {each.name: each.replicas for each in context.targets or ()}
+    new = {target.name: target.replicas for target in context.targets or ()}
     less = {name: count - new.get(name, 0) for name, count in old.items() if count > new.get(name, 0)}
     fewer = max(0, sum(old.values()) - sum(new.values()))
     placement = binding.spec.placement
@@ -78,7 +78,7 @@ def not_known_unhealthy(binding: Binding, snapshot: Snapshot, outages: ClusterOu
 
 
 def _reported_healthy(binding: Binding) -> Iterator[str]:
-    return (each.cluster_name for each in binding.status.aggregated_status if each.health == HEALTHY)
+    return (report.cluster_name for report in binding.status.aggregated_status if report.health == HEALTHY)
 
 
 def leaves_last_healthy_copy(context: GuardContext, healthy: frozenset[str]) -> bool:
@@ -89,7 +89,7 @@ def leaves_last_healthy_copy(context: GuardContext, healthy: frozenset[str]) -> 
     binding, snapshot = context.binding, context.cycle.snapshot
     if binding.spec.is_workload and not binding.spec.replicas:
         return False
-    staying = {each.name for each in context.targets or ()}
+    staying = {target.name for target in context.targets or ()}
     return bool(healthy & context.leaving) and not healthy_clusters(binding, snapshot) & staying
 
 
@@ -99,7 +99,7 @@ def unready_target(binding: Binding) -> str:
     A cluster is ready if the workload is applied and Healthy there, and has the replicas of the target, for kinds whose
     status has them: a copy that grows is Healthy until the cluster has reported its new size.
     """
-    items = {each.get("clusterName"): each for each in binding.status.aggregated_items}
+    items = {report.get("clusterName"): report for report in binding.status.aggregated_items}
     for target in binding.spec.clusters:
         problem = _problem_of(items.get(target.name), target.replicas, binding)
         if problem:

@@ -142,10 +142,10 @@ class Shared(Struct, eq=False):
             if (known := self.known.get(request)) is None:
                 known = self.known[request] = self._less(self.holds, self.left, request)
             return known
-        holds = [each for each in self.holds if each[0].rank < rank]
+        holds = [hold for hold in self.holds if hold[0].rank < rank]
         left = dict(self.free)
-        for each, count in holds:
-            take(left, EqualReplicas(each.request, count))
+        for waiting, count in holds:
+            take(left, EqualReplicas(waiting.request, count))
         return self._less(holds, left, request)
 
     def _less(self, holds: Sequence[tuple[Waiting, int]], left: Mapping[str, int], request: Request) -> int:
@@ -153,7 +153,7 @@ class Shared(Struct, eq=False):
             return fit(self.seen, request) - fit(left, request)
         return sum(
             places(part, request)
-            for part in (*self.unseen, *(EqualReplicas(each.request, count) for each, count in holds))
+            for part in (*self.unseen, *(EqualReplicas(waiting.request, count) for waiting, count in holds))
         )
 
 

@@ -60,14 +60,14 @@ def tier_of(term: ClusterAffinityTerm, cluster: Cluster | None) -> int | None:
     """Return the first tier of a term that a cluster belongs to, 0 for its affinity; None if it is in none."""
     if cluster is None:
         return None
-    affinities = (term.affinity, *(each.affinity for each in term.overflow_affinities))
+    affinities = (term.affinity, *(overflow.affinity for overflow in term.overflow_affinities))
     return next((tier for tier, affinity in enumerate(affinities) if affinity.matches(cluster)), None)
 
 
 def empties_higher_tiers(context: ReconsiderContext, snapshot: Snapshot) -> bool:
     """Return whether a decision leaves whole clusters of higher tiers, and no cluster that stays has less."""
-    old = {each.name: each.replicas for each in context.binding.spec.clusters}
-    new = {each.name: each.replicas for each in context.targets or ()}
+    old = {target.name: target.replicas for target in context.binding.spec.clusters}
+    new = {target.name: target.replicas for target in context.targets or ()}
     if any(name in new and new[name] < count for name, count in old.items()):
         return False
     placement = context.binding.spec.placement
@@ -98,10 +98,10 @@ def evicted_again(context: ReconsiderContext, snapshot: Snapshot) -> str:
     """
     spec = context.binding.spec
     tolerations = spec.placement.cluster_tolerations if spec.placement is not None else ()
-    for name in [each.name for each in context.targets or () if each.name not in spec.target_names]:
+    for name in [target.name for target in context.targets or () if target.name not in spec.target_names]:
         cluster = snapshot.get(name)
         for taint in cluster.taints if cluster is not None else ():
-            first = next((each for each in tolerations if each.tolerates(taint)), None)
+            first = next((toleration for toleration in tolerations if toleration.tolerates(taint)), None)
             if taint.effect == "NoExecute" and first is not None and first.toleration_seconds is not None:
                 return f"the taint {taint} of {name} is tolerated for {first.toleration_seconds}s only"
     return ""

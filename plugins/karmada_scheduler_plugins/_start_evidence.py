@@ -72,9 +72,9 @@ class StartEvidence:
     def learn(self, cluster: Cluster, shape: ReplicaRequirements, now: float) -> None:
         """Note that replicas of a request wait on a cluster, unless smaller ones do."""
         known = self.known.get(cluster.name, [])
-        larger = [each for each in known if is_at_least(each.shape, shape)]
-        others = [each for each in known if each not in larger]
-        smaller = [each for each in others if is_at_least(shape, each.shape)]
+        larger = [evidence for evidence in known if is_at_least(evidence.shape, shape)]
+        others = [evidence for evidence in known if evidence not in larger]
+        smaller = [evidence for evidence in others if is_at_least(shape, evidence.shape)]
         if all(each.available(shape, cluster, now) or now - each.at > _FRESH_SECONDS for each in smaller):
             pause = max(
                 (min((1 + (each.pauses(now) >= 2)) * each.pause, LONGEST_PAUSE) for each in larger),
@@ -88,30 +88,30 @@ class StartEvidence:
     def started(self, name: str, shape: ReplicaRequirements) -> bool:
         """Forget what is known about requests that are not larger than one that a cluster has started; say if it was any."""
         known = self.known.get(name, ())
-        larger = [each for each in known if not is_at_least(shape, each.shape)]
+        larger = [evidence for evidence in known if not is_at_least(shape, evidence.shape)]
         self._keep(name, larger)
         return len(larger) < len(known)
 
     def has_freed(self, cluster: Cluster) -> bool:
         """Return whether Pods that ended have left a cluster enough for a replica that waited there."""
         known = self.known.get(cluster.name, ())
-        return any(each.available(each.shape, cluster, each.at) for each in known)
+        return any(evidence.available(evidence.shape, cluster, evidence.at) for evidence in known)
 
     def tried(self, name: str, shape: ReplicaRequirements, now: float) -> bool:
         """Note that a cluster gets a replica, and return whether a trial was due; the next pause is then twice as long."""
         is_trial = False
-        for index, each in enumerate(known := self.known.get(name, [])):
-            if each.pauses(now) >= 1 and is_at_least(shape, each.shape):
-                longer = max(each.pause, min(2 * each.pause, LONGEST_PAUSE))
-                known[index], is_trial = each._replace(at=now, pause=longer), True
+        for index, evidence in enumerate(known := self.known.get(name, [])):
+            if evidence.pauses(now) >= 1 and is_at_least(shape, evidence.shape):
+                longer = max(evidence.pause, min(2 * evidence.pause, LONGEST_PAUSE))
+                known[index], is_trial = evidence._replace(at=now, pause=longer), True
         return is_trial
 
     def ages(self, shape: ReplicaRequirements, now: float) -> dict[str, float]:
         """Return how many seconds ago such replicas or smaller ones waited for a node on clusters, the latest first."""
         found = {
-            name: min(now - each.at for each in known if is_at_least(shape, each.shape))
+            name: min(now - evidence.at for evidence in known if is_at_least(shape, evidence.shape))
             for name, known in self.known.items()
-            if any(is_at_least(shape, each.shape) for each in known)
+            if any(is_at_least(shape, evidence.shape) for evidence in known)
         }
         return dict(sorted(found.items(), key=lambda each: each[1]))
 
@@ -127,12 +127,12 @@ class StartEvidence:
             self._keep(name, [each for each in self.known[name] if 0 <= now - each.at < 3 * LONGEST_PAUSE])
         for cluster in filter(None, map(snapshot.get, self.known)):
             known = [
-                each
-                for each in self.known[cluster.name]
-                if is_at_least(shape, each.shape, 4 if careful and each.pauses(now) < 1 else 1)
+                evidence
+                for evidence in self.known[cluster.name]
+                if is_at_least(shape, evidence.shape, 4 if careful and evidence.pauses(now) < 1 else 1)
             ]
             if known:
-                found = [each.available(shape, cluster, now) for each in known]
+                found = [evidence.available(shape, cluster, now) for evidence in known]
                 limits[cluster.name] = min(MAX_INT32, *found)
         return limits
 
@@ -163,7 +163,7 @@ def is_at_least(shape: ReplicaRequirements, other: ReplicaRequirements, times: i
 
 def _amounts(shape: ReplicaRequirements) -> Mapping[str, Quantity]:
     """Return what a replica requests of what is counted: of its resources, or else its place among the Pods."""
-    requested = {name: each for name, each in shape.resource_request.items() if each.milli_value > 0}
+    requested = {name: amount for name, amount in shape.resource_request.items() if amount.milli_value > 0}
     return requested or {"pods": _ONE}
 
 

@@ -67,7 +67,7 @@ class TaskStamps:
         before = self._since.pop(key, None)
         if before is not None:
             del self._unstamped[bisect_left(self._unstamped, (before, key))]
-        stamps = [_seconds_of(each.creation_timestamp) for each in tasks if each.creation_timestamp]
+        stamps = [_seconds_of(task.creation_timestamp) for task in tasks if task.creation_timestamp]
         # A stamp from the future, beyond what clocks differ, says nothing.
         known = [min(stamp, now) for stamp in stamps if stamp <= now + UNSTAMPED_SECONDS]
         self._last_stamp = max([self._last_stamp, *known])

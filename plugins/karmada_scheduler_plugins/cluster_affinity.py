@@ -144,7 +144,7 @@ def _terms(context: EditContext) -> Iterator[Edit]:
             if len(listed) > 1:
                 yield drop_term(context, index, name, extra=0.5)
         elif matches(term, context.cluster):
-            others = [each for each in listed if each is not term]
+            others = [other for other in listed if other is not term]
             yield context.on_policy.set(
                 "termFirst", ("clusterAffinities",),
                 [{**term, "affinityName": f"{term.get('affinityName')}-first"[:63]}, *others],

@@ -89,7 +89,7 @@ class FailBack:
             return ""
         term = placement.affinity_term(change.target)
         if term is None or any(
-            tier_of(term, self._cluster(each)) is None for each in binding.spec.target_names
+            tier_of(term, self._cluster(target)) is None for target in binding.spec.target_names
         ):
             return ""
         return change.target
@@ -152,7 +152,7 @@ class FailBack:
         record = _return_in(context)
         if record is None or clock is None:
             return
-        targets = ", ".join(f"{each.name}:{each.replicas}" for each in list(context.targets)[:10])
+        targets = ", ".join(f"{target.name}:{target.replicas}" for target in list(context.targets)[:10])
         reason = SPREAD_BACK if record.source == OVERFLOW else FAILED_BACK
         text = f"returns from {record.source} to {record.target}: {targets}"
         self._handle.record_event(context.binding, warning=False, reason=reason, text=text)
@@ -174,7 +174,7 @@ class FailBack:
     def _uses_overflow(self, binding: Binding, term: ClusterAffinityTerm) -> bool:
         if not term.overflow_affinities or not binding.spec.is_workload:
             return False
-        return any(tier_of(term, self._cluster(each.name)) for each in binding.spec.clusters)
+        return any(tier_of(term, self._cluster(target.name)) for target in binding.spec.clusters)
 
     def _cluster(self, name: str) -> Cluster | None:
         return self._handle.snapshot().get(name)
@@ -249,7 +249,7 @@ def _recorded(change: TermChange) -> GuardAnswer:
 
 def _is_later(placement: Placement, before: str, after: str) -> bool:
     """Return whether an affinity term comes after another one; "" is before the first."""
-    names = ["", *(each.affinity_name for each in placement.cluster_affinities)]
+    names = ["", *(term.affinity_name for term in placement.cluster_affinities)]
     if before not in names or after not in names:
         return False
     return names.index(after) > max(1, names.index(before))

@@ -29,15 +29,15 @@ def select(context: EditContext, path: Path, found: dict[str, Any]) -> Iterator[
 
 def _names(context: EditContext, path: Path, names: list[str]) -> Iterator[Edit]:
     name = context.name
-    for index, each in enumerate(names):
-        near = "" if context.cycle.snapshot.get(each) else context.values.cluster(each)
+    for index, cluster in enumerate(names):
+        near = "" if context.cycle.snapshot.get(cluster) else context.values.cluster(cluster)
         if near and near not in names:
             yield context.on_policy.set(
                 "correctClusterName", (*path, "clusterNames", index), near,
-                f"write {near} instead of {each}, which does not exist", extra=-0.2,
+                f"write {near} instead of {cluster}, which does not exist", extra=-0.2,
             )  # fmt: skip
     # A policy that names clusters which exist means them: what refuses them comes first.
-    is_meant = any(context.cycle.snapshot.get(each) is not None for each in names)
+    is_meant = any(context.cycle.snapshot.get(cluster) is not None for cluster in names)
     yield context.on_policy.append(
         "addClusterName", (*path, "clusterNames"), name, f"add {name} to clusterNames",
         extra=0.5 if is_meant and not context.is_wanted else 0.0,

@@ -131,7 +131,7 @@ class PlacementGuard:
             return SUCCESS
         if rule == "keepUnlessPlacementChanged" and placement_changed(binding, placement):
             return SUCCESS
-        wanted, has = binding.spec.replicas, sum(each.replicas for each in binding.spec.clusters)
+        wanted, has = binding.spec.replicas, sum(target.replicas for target in binding.spec.clusters)
         differs = not placement.is_duplicated and binding.spec.is_workload and wanted != has
         more = f"; it wants {wanted} replicas and has {has}" if differs else ""
         return Result.unschedulable(f"nothingFits is {rule}{more}")
@@ -179,7 +179,7 @@ class PlacementGuard:
         wait = self._books.wait_for(binding, move.replicas, now)
         if wait is None:
             return None
-        total = sum(each.replicas for each in binding.spec.clusters)
+        total = sum(target.replicas for target in binding.spec.clusters)
         what = f"moving {move.replicas} of {total} replicas is held by {wait.reason}"
         return GuardAnswer(Result.unschedulable(what, retry_after=wait.seconds), line=wait.budget)
 
@@ -198,15 +198,15 @@ class PlacementGuard:
         message = f"moved to {_targets_text(context.targets or ())} by PlacementGuard of the profile {self._handle.profile}"
         return [
             EvictionTask(
-                each.name,
+                target.name,
                 reason=move.cause,
                 message=message[:1024],
                 grace_period_seconds=grace_period,
                 purge_mode=mode,
-                replicas=each.replicas,
+                replicas=target.replicas,
             )
-            for each in binding.spec.clusters
-            if each.name in leaving
+            for target in binding.spec.clusters
+            if target.name in leaving
         ]
 
     def _grace_period(self, context: GuardContext, healthy: frozenset[str]) -> int:
@@ -233,8 +233,8 @@ def _held_for(binding: Binding, cause: str, what: str, *, longest: int, now: flo
 def _record(context: GuardContext, move: Move, before: Sequence[RecordedMove], now: float) -> str:
     """Return the annotation about a move, with those before that still count."""
     binding = context.binding
-    kept = {each.name: each.replicas for each in context.targets or ()}
-    left = [each.name for each in binding.spec.clusters if kept.get(each.name, -1) < each.replicas]
+    kept = {target.name: target.replicas for target in context.targets or ()}
+    left = [target.name for target in binding.spec.clusters if kept.get(target.name, -1) < target.replicas]
     moves = (*before, RecordedMove(now, move.replicas))
     return moves_text(moves, clusters=left, cause=move.cause, term=context.cycle.affinity_name)
 
@@ -249,5 +249,5 @@ def _names(names: frozenset[str]) -> str:
 
 
 def _targets_text(targets: Sequence[TargetCluster]) -> str:
-    shown = ", ".join(each.name for each in targets[:10])
+    shown = ", ".join(target.name for target in targets[:10])
     return shown + (f" and {len(targets) - 10} more" if len(targets) > 10 else "")

@@ -83,8 +83,8 @@ def in_tree(gates: FeatureGates) -> Registry:
         from karmada_scheduler_plugins.strict_priority import StrictPriority
 
         made_by["StrictPriority"] = partial(StrictPriority, deducts=False)
-    for name, each in made_by.items():
-        registry.add(Registration(name, each, OURS, opt_in=True))
+    for name, plugin in made_by.items():
+        registry.add(Registration(name, plugin, OURS, opt_in=True))
     return registry
 
 
@@ -95,7 +95,7 @@ def warnings_about(profiles: Mapping[str, ProfilePlugins]) -> Iterator[str]:
 
     for name, plugins in sorted(profiles.items()):
         is_graceful = any(isinstance(each, PlacementGuard) and each.is_graceful for each in plugins.guard)
-        if not is_graceful and any(isinstance(each, FailBack) for each in plugins.reconsider):
+        if not is_graceful and any(isinstance(plugin, FailBack) for plugin in plugins.reconsider):
             yield (
                 f'FailBack of profile "{name}" moves workloads ungracefully: Karmada deletes the old copy first; '
                 "enable PlacementGuard with graceful.enabled"

@@ -124,15 +124,15 @@ def as_fields(context: EditContext, path: Path, affinity: dict[str, Any]) -> Ite
     expressions = list(selector.get("matchExpressions") or [])
     asked = [{"key": key, "operator": "In", "values": [value]} for key, value in labels.items()]
     moved = []
-    for each in [*asked, *expressions]:
-        key, values = str(each.get("key")), each.get("values") or []
+    for expression in [*asked, *expressions]:
+        key, values = str(expression.get("key")), expression.get("values") or []
         field = _field_of(key)
-        is_meant = field and each.get("operator") == "In" and key not in context.values.labels
+        is_meant = field and expression.get("operator") == "In" and key not in context.values.labels
         if not is_meant or context.values.fields[field].isdisjoint(values):
             continue
         moved.append({"key": field, "operator": "In", "values": values})
         labels.pop(key, None)
-        expressions = [other for other in expressions if other is not each]
+        expressions = [other for other in expressions if other is not expression]
     if not moved:
         return
     fields = (affinity.get("fieldSelector") or {}).get("matchExpressions") or []
@@ -140,7 +140,7 @@ def as_fields(context: EditContext, path: Path, affinity: dict[str, Any]) -> Ite
     changed["labelSelector"] = {"matchLabels": labels, "matchExpressions": expressions}
     if not (labels or expressions):
         del changed["labelSelector"]
-    shown = " and ".join(f"{each['key']} {' or '.join(each['values'])}" for each in moved)
+    shown = " and ".join(f"{expression['key']} {' or '.join(expression['values'])}" for expression in moved)
     text = f"fieldSelector {shown} instead of a label, which no cluster has"
     yield context.on_policy.set("selectField", path, changed, text, extra=-0.4)
 
@@ -191,7 +191,7 @@ def _corrected_label(context: EditContext, path: Path, labels: dict[str, str], k
 
 def _corrected_expression(context: EditContext, path: Path, expression: dict[str, Any]) -> Iterator[Edit]:
     """Yield the nearest value, or the nearest key, that clusters have, for an expression that none meets."""
-    key, values = str(expression.get("key")), [str(each) for each in expression.get("values") or []]
+    key, values = str(expression.get("key")), [str(value) for value in expression.get("values") or []]
     for index, value in enumerate(values):
         near = context.values.label(key, value)
         if near is not None and near.key == key:

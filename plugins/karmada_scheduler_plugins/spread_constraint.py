@@ -40,7 +40,7 @@ class SpreadConstraint:
 
     def filter_key(self, cycle: Cycle, /) -> Hashable:
         """Depends on the fields to spread by, in their order, whatever their limits."""
-        return tuple([each.spread_by_field for each in cycle.placement.spread_constraints])
+        return tuple([constraint.spread_by_field for constraint in cycle.placement.spread_constraints])
 
     def filter(self, context: FilterContext, /) -> Result:
         """Refuse a cluster by the first constraint whose property it lacks."""

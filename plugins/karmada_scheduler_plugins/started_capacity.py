@@ -153,8 +153,8 @@ class StartedCapacity:
             return None
         if not 0 <= now - self._looked < self.reconsider_seconds:  # about all, before the first of them moves
             self._looked = now
-            for each in filter(None, map(self._handle.binding, list(islice(self._waits, MOST_AT_ONCE)))):
-                self._waiting(each, now)
+            for waiting in filter(None, map(self._handle.binding, list(islice(self._waits, MOST_AT_ONCE)))):
+                self._waiting(waiting, now)
         leaving = self._waiting(binding, now)
         last = self._moves.get(binding.key, _Move())
         pause = self._args.cool_down_seconds if self._freed >= last.at else last.pause

@@ -123,8 +123,8 @@ def _settled(
 ) -> Detector:
     """Return the detector after events; those of one sequence come at once, and with ``last`` policies before templates."""
     detector = Detector(before.copy(), options, templates_last=last)
-    for each in events:
-        detector.react(*each)
+    for event in events:
+        detector.react(*event)
     return detector
 
 
@@ -141,7 +141,7 @@ def _in_other_orders(
 
 
 def _in_turn(events: Sequence[Event]) -> list[Sequence[Event]]:
-    return [[each] for each in events]
+    return [[event] for event in events]
 
 
 def _unchanged(template: Template, original: Manifest | None) -> TemplateClaim:
@@ -163,8 +163,8 @@ def _changed(
     name = key.binding
     binding = after.bindings.get(name)
     policy = after.policy_of(policy_after)
-    outcomes = [_outcome(each.state, key) for each in (detector, *others)]
-    distinct = [each for place, each in enumerate(outcomes) if each not in outcomes[:place]]
+    outcomes = [_outcome(state.state, key) for state in (detector, *others)]
+    distinct = [outcome for place, outcome in enumerate(outcomes) if outcome not in outcomes[:place]]
     return TemplateClaim(
         template=key,
         binding=name,
@@ -270,7 +270,7 @@ def received(
         template = template_of(binding)
         if labels is not None:
             template = replace(template, labels={**labels, **template.claim.labels()})
-        events, options = [PolicyWritten(each) for each in written], _WITH_PREEMPTION
+        events, options = [PolicyWritten(manifest) for manifest in written], _WITH_PREEMPTION
         found = claim([template], policies, [binding], events=events, options=options, other_orders=False)
     except ManifestError:
         return None

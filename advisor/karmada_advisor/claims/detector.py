@@ -237,9 +237,9 @@ class Detector(IdentityStruct):
         """Do what the detector does for a deleted policy: bindings stay, claims go."""
         for template in self.state.templates_of(policy):
             if any(
-                (each.api_version, each.kind) == (template.key.api_version, template.key.kind)
-                and (not each.namespace or each.namespace == template.key.namespace)
-                for each in policy.selectors
+                (selector.api_version, selector.kind) == (template.key.api_version, template.key.kind)
+                and (not selector.namespace or selector.namespace == template.key.namespace)
+                for selector in policy.selectors
             ):
                 self._release(template, policy.key.kind, policy.permanent_id)
 

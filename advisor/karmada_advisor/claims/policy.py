@@ -67,7 +67,7 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
     @cached_property
     def has_label_selectors(self) -> bool:
         """Whether some selector needs the labels of templates."""
-        return any(each.labels is not None for each in self.selectors)
+        return any(selector.labels is not None for selector in self.selectors)
 
     def has_claimed(self, claim: Claim) -> bool:
         """Return whether a claim has the permanent id of this policy."""
@@ -85,14 +85,14 @@ class ClaimingPolicy(Struct, frozen=True, dict=True):
         if selectors is None:
             return Match.NONE
         assumed = template.labels is None and self.claims(template)
-        return max(each.match(template, assumed=assumed) for each in selectors)
+        return max(selector.match(template, assumed=assumed) for selector in selectors)
 
     @cached_property
     def by_type(self) -> Mapping[tuple[str, str], list[Selector]]:
         """The selectors by apiVersion and kind of templates."""
         found: dict[tuple[str, str], list[Selector]] = {}
-        for each in self.selectors:
-            found.setdefault((each.api_version, each.kind), []).append(each)
+        for selector in self.selectors:
+            found.setdefault((selector.api_version, selector.kind), []).append(selector)
         return found
 
     def claims(self, template: Template) -> bool:
@@ -193,7 +193,7 @@ def _problems(policy: ClaimingPolicy, before: ClaimingPolicy | None) -> Iterator
 def _placement_problems(placement: Mapping[str, Any]) -> Iterator[str]:
     if placement.get("clusterAffinity") is not None and placement.get("clusterAffinities"):
         yield "spec.placement: clusterAffinity and clusterAffinities exclude each other"
-    names = [each["affinityName"] for each in placement.get("clusterAffinities") or ()]
+    names = [term["affinityName"] for term in placement.get("clusterAffinities") or ()]
     if len(set(names)) < len(names):
         yield "spec.placement.clusterAffinities: affinityName has to be unique"
     yield from _spread_problems(placement.get("spreadConstraints") or ())

@@ -61,7 +61,7 @@ def read_binding(manifest: Manifest) -> DetectedBinding:
         claim=template.claim,
         spec=read_mapping(manifest, "spec", ""),
         template=template.key,
-        owner=next((str(each.get("uid") or "") for each in owners if each.get("controller")), ""),
+        owner=next((str(owner.get("uid") or "") for owner in owners if owner.get("controller")), ""),
     )
 
 
@@ -81,9 +81,9 @@ class DetectorState:
         policies: Iterable[ClaimingPolicy],
         bindings: Iterable[DetectedBinding],
     ) -> None:
-        self.policies = {each.key: each for each in policies}
-        self.templates = {each.key: each for each in templates}
-        self.bindings = {each.key: each for each in bindings}
+        self.policies = {policy.key: policy for policy in policies}
+        self.templates = {template.key: template for template in templates}
+        self.bindings = {binding.key: binding for binding in bindings}
         self.version = 0
         self._created = 0
         self._by_namespace: dict[tuple[str, str], list[ClaimingPolicy]] | None = None
@@ -108,9 +108,9 @@ class DetectorState:
         found = self._candidates.get(place)
         if found is None:
             matching = [
-                each
-                for each in self.policies_of(kind, namespace)
-                if (template.key.api_version, template.key.kind) in each.by_type
+                policy
+                for policy in self.policies_of(kind, namespace)
+                if (template.key.api_version, template.key.kind) in policy.by_type
             ]
             found = self._candidates[place] = sorted(matching, key=lambda each: -each.priority)
         return found
@@ -154,15 +154,15 @@ class DetectorState:
     def bindings_of(self, policy: ClaimingPolicy) -> list[DetectedBinding]:
         """Return the bindings whose labels have the id of a policy; of a PropagationPolicy in its namespace only."""
         return [
-            each
-            for key, each in self.bindings.items()
-            if policy.has_claimed(each.claim)
+            binding
+            for key, binding in self.bindings.items()
+            if policy.has_claimed(binding.claim)
             and (not policy.is_namespaced or key.namespace == policy.key.namespace)
         ]
 
     def templates_of(self, policy: ClaimingPolicy) -> list[Template]:
         """Return the templates whose labels have the id of a policy."""
-        return [each for each in self.templates.values() if policy.has_claimed(each.claim)]
+        return [template for template in self.templates.values() if policy.has_claimed(template.claim)]
 
     def claim_template(self, template: Template, claim: Claim) -> Template:
         """Write the claim of a template; return the template as it is now."""
@@ -207,9 +207,9 @@ def preempting_between(state: DetectorState, policy: ClaimingPolicy, priority: i
         priority: The one before.
     """
     found = [
-        each
-        for each in state.policies_of(policy.key.kind, policy.key.namespace)
-        if each.preempts and policy.priority < each.priority < priority
+        other
+        for other in state.policies_of(policy.key.kind, policy.key.namespace)
+        if other.preempts and policy.priority < other.priority < priority
     ]
     return sorted(found, key=lambda each: -each.priority)
 

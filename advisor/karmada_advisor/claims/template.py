@@ -110,7 +110,7 @@ def read_claim(metadata: Manifest) -> Claim:
     labels = read_text_map(metadata, "labels", "metadata")
     annotations = read_text_map(metadata, "annotations", "metadata")
     own, of_cluster = (labels.get(name, "") for name in CLAIM_LABELS)
-    namespace, name, cluster_name = (annotations.get(each, "") for each in CLAIM_ANNOTATIONS)
+    namespace, name, cluster_name = (annotations.get(annotation, "") for annotation in CLAIM_ANNOTATIONS)
     return Claim(own, namespace, name, of_cluster, cluster_name)
 
 

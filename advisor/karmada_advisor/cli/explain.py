@@ -94,8 +94,8 @@ def _read(source: FleetSource, name: str, rules: Rules) -> Fleet:
     reads_all = _reads_peers(rules.feature_gates)
     objects = read_fleet(source, name, all_bindings=reads_all, names_priority_class=names_priority_class)
     if objects.is_live and not reads_all and objects.asked is not None:
-        mine = [each for each in objects.bindings if each.key in objects.asked.keys]
-        if any(may_be_overcommitted(each, objects.clusters) for each in mine):
+        mine = [binding for binding in objects.bindings if binding.key in objects.asked.keys]
+        if any(may_be_overcommitted(binding, objects.clusters) for binding in mine):
             add_other_bindings(source.plane, objects)
     return objects
 

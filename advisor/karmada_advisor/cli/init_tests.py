@@ -50,14 +50,14 @@ def _text(written: WrittenTests, end: str) -> str:
             f"{counted(len(written.elsewhere), 'workload')} placed otherwise now, as a first decision has no history: "
             f"{names}{more}. `plan` compares with the placements of today."
         )
-    return "".join(f"{printable(each)}\n" for each in lines)
+    return "".join(f"{printable(line)}\n" for line in lines)
 
 
 def _written(arguments: argparse.Namespace) -> WrittenTests:
     policies = arguments.policies
     if not policies:
         raise NoAnswerError("--init: name the files of policies (--policies)")
-    missing = [each for each in policies if not Path(each).exists()]
+    missing = [path for path in policies if not Path(path).exists()]
     if missing:
         raise NoAnswerError(f"--policies: {missing[0]} does not exist ({Path(missing[0]).absolute()})")
     selects = selector_of(arguments.selector)
@@ -66,11 +66,11 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
     objects = read_fleet(source_of(asked), all_bindings=True)
     print_errors((*objects.problems, *objects.warnings))
     objects.bindings = [
-        each
-        for each in objects.bindings
-        if each.spec.placement is not None
-        and (not arguments.namespace or each.key.namespace == arguments.namespace)
-        and selects(each.labels)
+        binding
+        for binding in objects.bindings
+        if binding.spec.placement is not None
+        and (not arguments.namespace or binding.key.namespace == arguments.namespace)
+        and selects(binding.labels)
     ]
     if (read := workload_reader(control_plane_of(arguments), objects)) is not None:
         workloads, problem = read()
@@ -78,8 +78,8 @@ def _written(arguments: argparse.Namespace) -> WrittenTests:
         print_errors(filter(None, [problem]))
     return write_tests(
         arguments.init,
-        [objects.manifests[each.name] for each in objects.clusters],
-        [objects.manifests[each.key] for each in objects.bindings],
+        [objects.manifests[cluster.name] for cluster in objects.clusters],
+        [objects.manifests[binding.key] for binding in objects.bindings],
         policies,
         {UnversionedTemplateKey(*reference_of(each)): each.labels for each in objects.workloads or ()},
         as_yaml=as_yaml,

@@ -71,18 +71,18 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     was_read = objects.is_live or objects.workloads is not None
     knows_templates = is_narrow or (was_read and TEMPLATES not in objects.coverage.refused)
     if arguments.selector:
-        chosen = [each for each in chosen if selects(each.labels)]
-        scope = " ".join(each for each in (scope, f"with the labels {arguments.selector}") if each)
+        chosen = [binding for binding in chosen if selects(binding.labels)]
+        scope = " ".join(part for part in (scope, f"with the labels {arguments.selector}") if part)
     with explaining(objects, rules, source.plane) as using:
-        bindings = {each.key: each for each in sorted(chosen, key=lambda each: each.key)}
+        bindings = {binding.key: binding for binding in sorted(chosen, key=lambda each: each.key)}
         manifests, facts = objects.manifests, using.facts
         states = {key: state_of(each, manifests.get(key) or {}, facts) for key, each in bindings.items()}
-        replicas = sum((each.replicas for each in states.values()), ReplicaCounts())
-        unclaimed = dict(explain_template(objects, each) for each in templates)
+        replicas = sum((state.replicas for state in states.values()), ReplicaCounts())
+        unclaimed = dict(explain_template(objects, template) for template in templates)
         if not scope:
             states |= {key: unreadable(text) for key, text in objects.unreadable.items()}
-        counts = Counter(each.name for each in states.values())
-        states |= {key: each.state for key, each in unclaimed.items()}
+        counts = Counter(state.name for state in states.values())
+        states |= {key: template.state for key, template in unclaimed.items()}
 
         def cause_of(key: BindingKey) -> Cause | None:
             if key in unclaimed:
@@ -116,7 +116,7 @@ def overview(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
     rows = [BindingName(*key, headline(state)) for key, state in states.items()]
     print_errors((*objects.problems, *objects.warnings))
     # The names of what waits for a person, as kubectl and ``explain`` take them with the namespace in ``-n``.
-    names = "".join(f"{resource_name(each.kind, each.name)}\n" for each in found.not_good)
+    names = "".join(f"{resource_name(binding.kind, binding.name)}\n" for binding in found.not_good)
     return CommandAnswer(
         found,
         partial(overview_text, found, rows),
@@ -159,14 +159,14 @@ def _chosen(
     """
     chosen = list(objects.bindings)
     if cluster := arguments.on:
-        names = [each.name for each in objects.clusters]
+        names = [known.name for known in objects.clusters]
         if cluster not in names:
             raise NoAnswerError(unknown(f"cluster {cluster}", cluster, names))
         manifests = objects.manifests
         on = [
-            each
-            for each in chosen
-            if cluster in (*each.spec.target_names, *others_on(manifests.get(each.key) or {}))
+            binding
+            for binding in chosen
+            if cluster in (*binding.spec.target_names, *others_on(manifests.get(binding.key) or {}))
         ]
         return on, [], f"with {cluster}"
     if arguments.policy:
@@ -178,7 +178,7 @@ def _chosen(
     if arguments.all_namespaces or not namespace:
         return chosen, templates, ""
     chosen = [each for each in chosen if (each.key.kind, each.key.namespace) == (RESOURCE_BINDING, namespace)]
-    templates = [each for each in templates if each.namespace == namespace]
+    templates = [template for template in templates if template.namespace == namespace]
     if not (chosen or templates):
         check_namespace(source.plane, namespace, objects)
     return chosen, templates, f"in the namespace {namespace}"

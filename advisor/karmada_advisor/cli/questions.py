@@ -157,10 +157,10 @@ def check_names(
     Raises:
         NoAnswerError: One does not.
     """
-    for each in namespaces:
-        check_namespace(plane, each, fleet)
-    for each in policies:
-        of_policy(each, fleet)
+    for namespace in namespaces:
+        check_namespace(plane, namespace, fleet)
+    for policy in policies:
+        of_policy(policy, fleet)
 
 
 def of_policy(asked: str, fleet: Fleet) -> list[Binding]:
@@ -174,13 +174,13 @@ def of_policy(asked: str, fleet: Fleet) -> list[Binding]:
     def is_asked_for(policy: PolicyRef | PolicyKey | None) -> bool:
         return policy is not None and policy.name == name and namespace in ("", policy.namespace)
 
-    found = [each for each in fleet.bindings if is_asked_for(policy_of(each.annotations))]
-    keys = [policy_key(each) for each in fleet.policies or ()]
+    found = [binding for binding in fleet.bindings if is_asked_for(policy_of(binding.annotations))]
+    keys = [policy_key(policy) for policy in fleet.policies or ()]
     if found or any(map(is_asked_for, keys)):
         return found
     if fleet.policies is None:
         raise NoAnswerError(f"no binding is of the policy {asked}, and policies were not read (--policies)")
-    raise NoAnswerError(unknown(f"policy {asked}", name, [each.name for each in keys]))
+    raise NoAnswerError(unknown(f"policy {asked}", name, [key.name for key in keys]))
 
 
 def check_namespace(plane: ControlPlane, namespace: str, fleet: Fleet) -> None:
@@ -189,9 +189,9 @@ def check_namespace(plane: ControlPlane, namespace: str, fleet: Fleet) -> None:
     Raises:
         NoAnswerError: It does not.
     """
-    known = {text_of(each, "metadata", "namespace") for each in fleet.policies or ()}
-    known |= {each.key.namespace for each in fleet.bindings}
-    known |= {each.namespace for each in fleet.workloads or ()}
+    known = {text_of(manifest, "metadata", "namespace") for manifest in fleet.policies or ()}
+    known |= {binding.key.namespace for binding in fleet.bindings}
+    known |= {workload.namespace for workload in fleet.workloads or ()}
     if namespace in known:
         return
     if fleet.is_live:

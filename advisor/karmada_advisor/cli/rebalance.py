@@ -43,7 +43,7 @@ def answer(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> C
     source, rules = source_of(arguments), process_rules_of(arguments, own)
     fleet = read_whole_fleet(source, without_clusters="There is no cluster, so nothing is decided.")
     check_names(source.plane, fleet, arguments.namespaces)
-    goal, fill = _goal(arguments.goal, [each.name for each in fleet.clusters])
+    goal, fill = _goal(arguments.goal, [cluster.name for cluster in fleet.clusters])
     with fleet_rules(fleet, rules, expected=arguments.expect, again="propose") as found:
         proposal = propose(
             Inputs(
@@ -88,7 +88,7 @@ def _excluded(namespaces: Sequence[str], patterns: Sequence[str]) -> Callable[[B
     def is_excluded(binding: Binding) -> bool:
         if namespaces and binding.key.namespace not in namespaces:
             return True
-        return any(fnmatchcase(str(binding.key), each) for each in patterns)
+        return any(fnmatchcase(str(binding.key), pattern) for pattern in patterns)
 
     return is_excluded
 

@@ -60,7 +60,7 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         print_errors(map(str, problems))
         raise NoAnswerError("No cluster could be read, so nothing is decided.")
     with redirect_stdout(sys.stderr):  # keeps the output of plugins out of the result
-        wanted = [as_new(each) for each in bindings.objects] if arguments.as_new else bindings.objects
+        wanted = [as_new(binding) for binding in bindings.objects] if arguments.as_new else bindings.objects
         snapshot = Snapshot.of(clusters.objects)
         objects = ShownObjects(Workloads(workloads.objects if arguments.workloads else None))
         objects.show(snapshot, wanted)
@@ -82,8 +82,8 @@ def run(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -> int:
         f"{counted(len(problems), 'problem')} in the input"
     )
     others_fail = counts[Outcome.OTHER_SCHEDULER] > 0 and not arguments.ignore_other_schedulers
-    waits = any(counts[each] for each in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
-    lacks = any(_lacks_clusters(each) for each in results)
+    waits = any(counts[outcome] for outcome in (Outcome.NOT_PLACED, Outcome.GATED, Outcome.WAITING))
+    lacks = any(_lacks_clusters(result) for result in results)
     return exit_status(is_good=not (waits or lacks or others_fail), problems=problems)
 
 
@@ -141,6 +141,6 @@ def with_progress(bindings: Iterable[T], *, total: int) -> Iterator[T]:
     )
 
     draw = progress_of_bindings()
-    for number, each in enumerate(bindings, 1):
+    for number, binding in enumerate(bindings, 1):
         draw(number, total)
-        yield each
+        yield binding

@@ -88,10 +88,10 @@ def _read(arguments: argparse.Namespace) -> tuple[FleetStatus, list[str]]:
     if not has_clusters:
         facts = replace(facts, cluster_of=None)
     states = [
-        (each.spec.responsible_scheduler, state_of(each, fleet.manifests.get(each.key) or {}, facts))
-        for each in fleet.bindings
+        (binding.spec.responsible_scheduler, state_of(binding, fleet.manifests.get(binding.key) or {}, facts))
+        for binding in fleet.bindings
     ]
-    names = (each.name for each in fleet.clusters)
+    names = (cluster.name for cluster in fleet.clusters)
     not_ready = tuple(name for name in names if cluster_problem(name, fleet.manifests.get(name, {}))[0])
     moment, clusters = at(fleet.at or datetime.now(UTC)), len(fleet.clusters) if has_clusters else None
     uses = uses_of(states, schedulers, setups)

@@ -104,7 +104,7 @@ def _write(path: Path, content: bytes) -> None:
 
 def status_of(report: SurvivalReport, problems: Sequence[str]) -> int:
     """Return the exit status of a report; ``problems`` is what could not be read."""
-    unread = [*problems, *(each for each in report.domains if not each.done)]
+    unread = [*problems, *(domain for domain in report.domains if not domain.done)]
     return exit_status(is_good=not report.failing, problems=unread)
 
 
@@ -202,7 +202,7 @@ def kinds_of(written: Sequence[str]) -> list[str]:
     Raises:
         NoAnswerError: There is no such kind.
     """
-    kinds = [each for text in written for each in text.split(",") if each]
+    kinds = [kind for text in written for kind in text.split(",") if kind]
     for kind in kinds:
         if kind in KINDS or (kind.startswith(LABEL) and kind != LABEL):
             continue

@@ -24,16 +24,16 @@ def survival_metrics(report: SurvivalReport, *, top: int, at: float, seconds: fl
     missing = families.gauge("survive_missing_replicas", text, "kind")
     text = "Bindings that a loss takes down"
     of_domain = families.gauge("survive_domain_dark_bindings", text, "kind", "domain")
-    for kind in dict.fromkeys(each.kind for each in report.domains):
-        found = [each for each in report.domains if each.kind == kind and each.done]
-        spofs.labels(kind).set(sum(each.is_spof for each in found))
-        dark.labels(kind).set(max((each.chosen.dark for each in found), default=0))
-        missing.labels(kind).set(max((each.chosen.missing for each in found), default=0))
-        for each in found[:top]:
-            of_domain.labels(kind, each.name).set(each.chosen.dark)
+    for kind in dict.fromkeys(domain.kind for domain in report.domains):
+        found = [domain for domain in report.domains if domain.kind == kind and domain.done]
+        spofs.labels(kind).set(sum(domain.is_spof for domain in found))
+        dark.labels(kind).set(max((domain.chosen.dark for domain in found), default=0))
+        missing.labels(kind).set(max((domain.chosen.missing for domain in found), default=0))
+        for domain in found[:top]:
+            of_domain.labels(kind, domain.name).set(domain.chosen.dark)
     text = "Bindings of schedulers whose rules are not known"
     families.gauge("survive_not_judged_bindings", text).set(report.totals.not_judged)
-    complete = all(each.done for each in report.domains)
+    complete = all(domain.done for domain in report.domains)
     for name, text, value in (
         ("timestamp_seconds", "When the report was made", at),
         ("seconds", "How long the report took", seconds),

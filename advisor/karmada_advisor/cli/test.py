@@ -93,7 +93,7 @@ def report_of(arguments: argparse.Namespace, own: Sequence[Registration] = ()) -
     files = running.files
     if not files:
         raise NoAnswerError(_no_tests(arguments, running.others))
-    passed, failed, skipped = (sum(file.count(each) for file in files) for each in model.CaseOutcome)
+    passed, failed, skipped = (sum(file.count(outcome) for file in files) for outcome in model.CaseOutcome)
     return model.PlacementTestReport(
         tuple(files),
         passed,

@@ -89,7 +89,7 @@ def _answer(arguments: argparse.Namespace, asked: Replayed) -> CommandAnswer:
         names_priority_class=names_priority_class,
     )
     print_errors([*objects.problems, *objects.unlisted])
-    cluster, names = arguments.of_cluster or arguments.cluster, [each.name for each in objects.clusters]
+    cluster, names = arguments.of_cluster or arguments.cluster, [known.name for known in objects.clusters]
     several = _several(arguments, cluster, objects) if cluster and cluster not in names else []
     if (unclaimed := unclaimed_template(objects)) is not None:
         template, explanation = unclaimed
@@ -237,7 +237,7 @@ def _situation(using: Explaining, edited: ObjectSet, root: ScheduledObjects) -> 
 def _of_quotas(found: WhyNot, inputs: ExplainInputs) -> Iterator[str]:
     """Yield what is not known about quotas, where more would be charged than is, or one has refused the binding."""
     results = (found.next.result, *(remedy.result for remedy in found.remedies))
-    more = any(grows(inputs.binding.spec, found.present, each) for each in results)
+    more = any(grows(inputs.binding.spec, found.present, result) for result in results)
     if found.state.held_by is HeldBy.QUOTA and inputs.quotas is None:
         yield "A quota has refused it, and quotas were not read (--quotas): it may refuse it again."
     elif inputs.quotas is None and more:
@@ -249,11 +249,11 @@ def _of_quotas(found: WhyNot, inputs: ExplainInputs) -> Iterator[str]:
 def _static_quotas(found: WhyNot, quotas: Iterable[Manifest]) -> Iterator[str]:
     """Yield which quotas of the namespace member clusters enforce, if something would start there."""
     clusters = {each.name for remedy in found.remedies for each in remedy.result if each not in found.present}
-    for each in quotas:
-        assigned = mappings(value_at(each, "spec", "staticAssignments"))
+    for quota in quotas:
+        assigned = mappings(value_at(quota, "spec", "staticAssignments"))
         names = sorted(clusters & {str(part.get("clusterName")) for part in assigned})
-        if names and text_of(each, "metadata", "namespace") == found.binding.namespace:
-            name = text_of(each, "metadata", "name")
+        if names and text_of(quota, "metadata", "namespace") == found.binding.namespace:
+            name = text_of(quota, "metadata", "name")
             yield f"Not judged: the quota {name} assigns amounts to {', '.join(names)}, which members enforce."
 
 
@@ -280,8 +280,8 @@ def _by_rules(rules: Rules, plane: ControlPlane, using: Explaining) -> MoreRemed
         cluster, found = question.cluster, []
         blocker = blocker_of(root, cluster) if cluster else None
         refusing = blocker.code if blocker is not None and blocker.step is BlockedStep.FILTER else ""
-        for each in alternatives(rules, edited.gates, refusing):
-            changed = each.applied(rules)
+        for rule in alternatives(rules, edited.gates, refusing):
+            changed = rule.applied(rules)
             try:
                 with explaining(using.fleet, changed, plane, as_new=using.as_new, say=_ignored) as other:
                     outcome = editable(other, edited.key).outcome(())
@@ -289,9 +289,9 @@ def _by_rules(rules: Rules, plane: ControlPlane, using: Explaining) -> MoreRemed
                 continue  # for example the last plugin cannot be disabled
             # A decision that fails leaves the placement, which may look like the goal.
             if outcome is not None and is_placed(outcome) and question.goal.holds(outcome):
-                flags = (each.flag,)
+                flags = (rule.flag,)
                 found.append(
-                    remedy_of_configuration(edited, cluster, outcome, op=each.op, text=each.text, flags=flags)
+                    remedy_of_configuration(edited, cluster, outcome, op=rule.op, text=rule.text, flags=flags)
                 )
         return found
 

@@ -79,7 +79,7 @@ def causes_of_cluster(situation: Situation, cluster: str) -> list[Cause]:
     if situation.is_on(situation.placement, cluster):
         return []
     if situation.snapshot.get(cluster) is None:
-        near = nearest(cluster, (each.name for each in situation.snapshot))
+        near = nearest(cluster, (member.name for member in situation.snapshot))
         text = f"{cluster} does not exist" + (f"; nearest: {near}" if near else "")
         evidence = {"cluster": cluster, "nearest": near}
         return ranked([Cause("ClusterUnknown", Stage.POLICY, evidence, text)])
@@ -125,9 +125,9 @@ def _stages(situation: Situation, basis: Basis, cluster: str) -> Iterable[Cause]
 def ranked(causes: Iterable[Cause]) -> list[Cause]:
     """Return each code once, the first one as the primary cause."""
     found: dict[str, Cause] = {}
-    for each in causes:
-        found.setdefault(each.code, each)
-    return [replace(each, primary=index == 0) for index, each in enumerate(found.values())]
+    for cause in causes:
+        found.setdefault(cause.code, cause)
+    return [replace(cause, primary=index == 0) for index, cause in enumerate(found.values())]
 
 
 def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
@@ -135,9 +135,9 @@ def of_cluster(basis: Basis, cluster: str) -> Iterator[Cause]:
     trace = basis.divide
     if trace is None or trace.error:
         return
-    if not any(each.name == cluster for each in basis.attempt.selected):
+    if not any(target.name == cluster for target in basis.attempt.selected):
         return
-    row = next((each for each in trace.rows if each.name == cluster), None)
+    row = next((other for other in trace.rows if other.name == cluster), None)
     if row is not None and row.seats + row.kept > 0:
         return
     if trace.strategy == STATIC_WEIGHT and (row is None or not row.weight):
@@ -175,7 +175,7 @@ def _tie(trace: DivideTrace) -> str:
 
 
 def _fewest(trace: DivideTrace, cluster: str) -> Cause:
-    used = {each.name: each.weight for each in trace.rows}
+    used = {row.name: row.weight for row in trace.rows}
     suffices = "suffices" if len(used) == 1 else "suffice"
     replicas = counted(trace.replicas, "replica")
     text = f"as few clusters as possible are used, and {', '.join(used)} {suffices} for {replicas}"
@@ -227,7 +227,7 @@ def _missing_weights(situation: Situation, trace: DivideTrace) -> Iterator[Cause
         yield Cause("WeightMissing", Stage.DIVIDE, evidence, text)
         return
     named = {row.name for row in trace.rows if row.weight}
-    missing = [each.name for each in selected if each.name not in named]
+    missing = [candidate.name for candidate in selected if candidate.name not in named]
     if missing:
         shown = ", ".join(missing[:5])
         text = f"no rule of the static weights selects {shown}, so the weight is 0"

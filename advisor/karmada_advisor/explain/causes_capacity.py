@@ -56,11 +56,11 @@ def may_be_overcommitted(binding: Binding, clusters: Sequence[Cluster]) -> bool:
 
     If so, the other bindings tell whether several decisions counted on the same capacity.
     """
-    names = {each.name for each in binding.spec.clusters}
+    names = {target.name for target in binding.spec.clusters}
     return any(
-        _nanos(each.resource_summary.left(resource)) < 0
-        for each in clusters
-        if each.name in names and each.resource_summary is not None
+        _nanos(cluster.resource_summary.left(resource)) < 0
+        for cluster in clusters
+        if cluster.name in names and cluster.resource_summary is not None
         for resource in request_of(binding.spec)
     )
 
@@ -144,8 +144,8 @@ def _is_older(manifest: Manifest, bindings: Sequence[Binding]) -> bool:
     The API server notes this time in ``metadata.managedFields``; False if it is unknown.
     """
     fields = (manifest.get("metadata") or {}).get("managedFields") or ()
-    times = [each.get("time") for each in fields if each.get("subresource") == "status"]
-    scheduled = [each.status.last_scheduled_time for each in bindings]
+    times = [entry.get("time") for entry in fields if entry.get("subresource") == "status"]
+    scheduled = [binding.status.last_scheduled_time for binding in bindings]
     return bool(times) and all(
         moment is not None and str(time) < at(moment) for time in times for moment in scheduled
     )
@@ -157,17 +157,17 @@ def _scheduled_with(binding: Binding, others: Sequence[Binding], cluster: str) -
     if moment is None:
         return []
     return [
-        each
-        for each in others
-        if each.key != binding.key
-        and each.status.last_scheduled_time is not None
-        and abs(each.status.last_scheduled_time - moment) <= _BURST
-        and any(target.name == cluster for target in each.spec.clusters)
+        other
+        for other in others
+        if other.key != binding.key
+        and other.status.last_scheduled_time is not None
+        and abs(other.status.last_scheduled_time - moment) <= _BURST
+        and any(target.name == cluster for target in other.spec.clusters)
     ]
 
 
 def _requested(binding: Binding, cluster: str, resource: str) -> int:
-    replicas = sum(each.replicas for each in binding.spec.clusters if each.name == cluster)
+    replicas = sum(target.replicas for target in binding.spec.clusters if target.name == cluster)
     return replicas * _nanos(request_of(binding.spec).get(resource, ZERO))
 
 
@@ -189,10 +189,10 @@ def estimators_failed(situation: Situation) -> Iterator[Cause]:
     failed, capacity = list(record["fallbacks"]), record.get("capacity") or {}
     counting = int((capacity.get("accurate") or {}).get("clusters") or 0)
     oldest = (capacity.get("general") or {}).get("oldestSeconds")
-    count = sum(int(each["count"]) for each in failed)
-    names = [name for each in failed for name in each["names"]]
+    count = sum(int(group["count"]) for group in failed)
+    names = [name for group in failed for name in group["names"]]
     shown_ = ", ".join(names[:_NAMED]) + (f" and {count - _NAMED} more" if count > _NAMED else "")
-    evidence: dict[str, Any] = {"failed": [dict(each) for each in failed]}
+    evidence: dict[str, Any] = {"failed": [dict(group) for group in failed]}
     summaries = "resource summaries (general estimator)"
     evidence |= {"countedInstead": summaries, "estimatorsThatCounted": counting}
     evidence |= {"oldestSummarySeconds": oldest, "decidedAt": str(record.get("at") or "")}

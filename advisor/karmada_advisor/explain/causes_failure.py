@@ -131,17 +131,17 @@ def _wanted(situation: Situation) -> frozenset[str]:
     affinities = situation.now.cycle.affinities
     clusters = situation.snapshot
     matching = (each for each in clusters if any(affinity.matches(each) for affinity in affinities))
-    selected = frozenset(each.name for each in (matching if affinities else clusters))
+    selected = frozenset(cluster.name for cluster in (matching if affinities else clusters))
     excluded = frozenset(name for each in affinities for name in each.exclude if name in each.cluster_names)
     return selected or excluded
 
 
 def _terms(situation: Situation) -> Iterator[Cause]:
     """Yield the cause that no single affinity term suffices, although all of them together would."""
-    attempts = [each for each in situation.now.decision.attempts if each.affinity_name]
+    attempts = [attempt for attempt in situation.now.decision.attempts if attempt.affinity_name]
     needed = situation.spec.replicas
     holds = {each.affinity_name: sum(found.available for found in each.candidates) for each in attempts}
-    if not all(isinstance(each.error, UnschedulableError | FitError) for each in attempts):
+    if not all(isinstance(attempt.error, UnschedulableError | FitError) for attempt in attempts):
         return
     if len(holds) > 1 and 0 < max(holds.values()) < needed <= sum(holds.values()):
         shown = ", ".join(f"{name} {count}" for name, count in holds.items())
@@ -183,16 +183,16 @@ def _minimum(situation: Situation, trace: SelectTrace, evidence: dict[str, Any])
     if "feasible region" in trace.error:
         least = trace.limits["region"][0]
         regions: dict[str, list[str]] = {}
-        for each in candidates:
-            if each.cluster.region:
-                regions.setdefault(each.cluster.region, []).append(each.name)
+        for candidate in candidates:
+            if candidate.cluster.region:
+                regions.setdefault(candidate.cluster.region, []).append(candidate.name)
         are = "1 region is" if len(regions) == 1 else f"{len(regions)} regions are"
         text = f"{are} feasible ({', '.join(regions) or 'none'}), and minGroups is {least}"
         found = evidence | {"regions": regions, "required": least}
         yield Cause("MinRegionsUnmet", Stage.SELECT, found, text)
     else:
         least = trace.limits.get("cluster", (0, 0))[0]
-        feasible = [each.name for each in candidates]
+        feasible = [candidate.name for candidate in candidates]
         are = "1 cluster is" if len(feasible) == 1 else f"{len(feasible)} clusters are"
         text = f"{are} feasible, and minGroups is {least}"
         if trace.by == "region" and len(feasible) >= least:
@@ -209,13 +209,13 @@ def _minimum(situation: Situation, trace: SelectTrace, evidence: dict[str, Any])
 def _too_little(situation: Situation, trace: SelectTrace, evidence: dict[str, Any]) -> Iterator[Cause]:
     _, most = trace.limits.get("cluster", (0, 0))
     by_capacity = sorted(situation.now.attempt.candidates, key=lambda each: -each.available)
-    best = {each.name: each.available for each in by_capacity[:most]}
+    best = {candidate.name: candidate.available for candidate in by_capacity[:most]}
     needed = situation.spec.replicas
     if counts_component_sets(situation.spec, situation.inputs.algorithm.gates):
         text = "no cluster can take one set of all components"
         yield Cause("ComponentSets", Stage.CAPACITY, evidence | {"sets": best}, text)
         return
-    total = sum(each.available for each in by_capacity)
+    total = sum(candidate.available for candidate in by_capacity)
     found = evidence | {"best": best, "holds": sum(best.values()), "replicas": needed, "all": total}
     if total < needed:
         yield from not_in_models(situation)
@@ -263,5 +263,5 @@ def affinities_of(placement: Placement) -> list[ClusterAffinity]:
     """Return the affinities of a placement: the single one, or those of all terms with their overflow."""
     found = [placement.cluster_affinity] if placement.cluster_affinity is not None else []
     for term in placement.cluster_affinities:
-        found += [term.affinity, *(each.affinity for each in term.overflow_affinities)]
+        found += [term.affinity, *(affinity.affinity for affinity in term.overflow_affinities)]
     return found

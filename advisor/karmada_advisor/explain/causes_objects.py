@@ -160,7 +160,7 @@ def _term_behind(situation: Situation) -> Iterator[Cause]:
     placement = situation.spec.placement
     if placement is None or placement.cluster_affinity is not None:
         return
-    names = [each.affinity_name for each in placement.cluster_affinities]
+    names = [affinity.affinity_name for affinity in placement.cluster_affinities]
     used = situation.binding.status.scheduler_observing_affinity_name
     if used not in names[1:] or situation.first.decision.error is not None:
         return
@@ -192,7 +192,7 @@ def _no_eviction(situation: Situation) -> Iterator[Cause]:
     """Yield that a cluster of the binding is not ready, and nothing evicts the binding."""
     if situation.asks:
         return
-    leaving = {each.from_cluster for each in situation.spec.graceful_eviction_tasks}
+    leaving = {task.from_cluster for task in situation.spec.graceful_eviction_tasks}
     for name in situation.present:
         cluster = situation.snapshot.get(name)
         ready = cluster.condition(READY) if cluster is not None else None

@@ -41,7 +41,7 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
     if found is None or cycle.term is None:
         return []
     terms = cycle.placement.cluster_affinities
-    names = [each.affinity_name for each in terms]
+    names = [term.affinity_name for term in terms]
     used = names.index(cycle.affinity_name)
     overflow = situation.spec.is_workload
 
@@ -72,7 +72,7 @@ def _other_term(situation: Situation, basis: Basis, cluster: str) -> list[Cause]
         never = "Duplicated never asks how many replicas a cluster can take"
         although = f"{short_of[0].name} can take {short_of[0].available}"
         text = f"{never}, so the term {in_use} is used although {although}"
-        evidence |= {"full": {each.name: each.available for each in short_of}}
+        evidence |= {"full": {candidate.name: candidate.available for candidate in short_of}}
         return [Cause("NoCapacityCheck", Stage.POLICY, evidence, text)]
     text = f"{cluster} belongs to the term {own}, and the term {in_use} before it suffices"
     return [Cause("TermAhead", Stage.POLICY, evidence, text)]
@@ -110,7 +110,7 @@ def _keeps_locality(situation: Situation, basis: Basis, cluster: str) -> bool:
     """Return whether a first decision puts replicas on a cluster that the scores of present clusters keep out."""
     if not situation.present or situation.is_shown_as_new:
         return False
-    held = [each.name for each in basis.attempt.selected if each.name in situation.present]
+    held = [candidate.name for candidate in basis.attempt.selected if candidate.name in situation.present]
     cells = (cell for name in held for cell in basis.score[name])
     best = {cell.plugin for cell in cells if cell.normalized == MAX_CLUSTER_SCORE}
     if all(cell.plugin not in best for cell in basis.score.get(cluster, ())):
@@ -131,13 +131,13 @@ def _evidence(basis: Basis, trace: SelectTrace, cluster: str, loss: str) -> dict
     evidence: dict[str, Any] = {"cluster": cluster, "criterion": loss.rpartition(":")[2]}
     if trace.combinations:
         best = trace.combinations[0]
-        region = next((each.name for each in trace.groups if cluster in each.clusters), "")
+        region = next((group.name for group in trace.groups if cluster in group.clusters), "")
         own = next((each for each in trace.combinations if region in each.names and not each.taken), None)
         evidence |= {"wonBy": list(best.names), "weight": best.weight}
         evidence |= {"clusters": best.clusters, "region": region}
         if own is not None:
             evidence |= {"lost": list(own.names), "lostWeight": own.weight, "lostClusters": own.clusters}
-    shown = {cluster, *(each.name for each in basis.attempt.selected[:5])}
+    shown = {cluster, *(candidate.name for candidate in basis.attempt.selected[:5])}
     cells = basis.capacity
     return evidence | {"available": {name: cells[name].available for name in sorted(shown) if name in cells}}
 
@@ -153,10 +153,10 @@ def of_placed(situation: Situation) -> Iterator[Cause]:
         yield Cause("SpreadIgnored", Stage.SELECT, {"ignored": list(trace.ignored)}, text)
     _, most = trace.limits.get("cluster", (0, 0))
     if trace.by == "region" and most and len(basis.attempt.selected) > most:
-        regions = len({each.cluster.region for each in basis.attempt.selected})
+        regions = len({candidate.cluster.region for candidate in basis.attempt.selected})
         evidence = {"regions": regions, "maxClusters": most, "selected": len(basis.attempt.selected)}
         text = f"{counted(regions, 'region needs a cluster', 'regions need a cluster each')}, so the cluster maximum of {most} is exceeded"
         yield Cause("RegionsFirst", Stage.SELECT, evidence, text)
-    unused = [each for each in basis.attempt.candidates if each.name in trace.losses]
+    unused = [candidate for candidate in basis.attempt.candidates if candidate.name in trace.losses]
     if unused:
         yield from of_cluster(situation, basis, max(unused, key=lambda each: each.available).name)

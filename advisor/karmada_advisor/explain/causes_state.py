@@ -99,10 +99,10 @@ def _tasks(situation: Situation) -> list[GracefulEvictionTask]:
 
 def _not_running(situation: Situation, state: BindingState) -> Iterator[Cause]:
     if state.reason == "DispatchingSuspended":
-        clusters = [each.name for each in state.rows if each.problem]
+        clusters = [row.name for row in state.rows if row.problem]
         yield Cause("DispatchingSuspended", Stage.PROPAGATE, {"clusters": clusters}, state.text)
     for code in dict.fromkeys(row.reason for row in state.rows):
-        rows = [each for each in state.rows if each.reason == code]
+        rows = [row for row in state.rows if row.reason == code]
         if rows and code not in {"", "DispatchingSuspended"}:
             yield _of_rows(code, rows, situation)
     if not any(row.reason for row in state.rows):
@@ -118,16 +118,16 @@ _RETAIN_REPLICAS: Final = "resourcetemplate.karmada.io/retain-replicas"
 
 
 def _of_rows(code: str, rows: list[ClusterStatus], situation: Situation) -> Cause:
-    messages = {each.name: each.message for each in rows if each.message}
+    messages = {row.name: row.message for row in rows if row.message}
     evidence = {
-        "clusters": [each.name for each in rows],
+        "clusters": [row.name for row in rows],
         "messages": messages,
-        "ready": {each.name: each.ready for each in rows if each.ready is not None},
-        "running": {each.name: each.running for each in rows if each.running is not None},
-        "works": [f"karmada-es-{each.name}" for each in rows],
+        "ready": {row.name: row.ready for row in rows if row.ready is not None},
+        "running": {row.name: row.running for row in rows if row.running is not None},
+        "works": [f"karmada-es-{row.name}" for row in rows],
     }
     text = "; ".join(f"{each.problem}: {each.message}" if each.message else each.problem for each in rows)
-    if any(each.is_conflict for each in rows):
+    if any(row.is_conflict for row in rows):
         text += "; the object there is not Karmada's: spec.conflictResolution: Overwrite of the policy takes it over"
     if code in {"OtherNumber", "NotOurs"}:
         text = "; ".join((text, *_why_not_arrived(code, situation)))
@@ -160,7 +160,7 @@ def reported_by_events(situation: Situation) -> Iterator[Cause]:
 def reported_by(events: Iterable[Manifest]) -> Iterator[Cause]:
     """Yield what the first of some Warning Events says that the scheduler has not also left in a condition."""
     # The condition has the same as those of the scheduler.
-    others = [each for each in events if not str(each.get("reason") or "").startswith("ScheduleBinding")]
+    others = [event for event in events if not str(event.get("reason") or "").startswith("ScheduleBinding")]
     yield from map(_reported, others[:1])
 
 
@@ -189,7 +189,7 @@ def of_refusal(situation: Situation) -> Iterator[Cause]:
         text = f"no cluster fits, and {guarded.refused_by} keeps the placement: {guarded.reason}; {again}"
         yield Cause("KeptAtGuard", Stage.WRITE, evidence, text)
         return
-    targets = {each.name: each.replicas for each in guarded.refused_targets or ()}
+    targets = {target.name: target.replicas for target in guarded.refused_targets or ()}
     evidence["refused"] = targets
     if decision.error is None:
         text = f"{guarded.refused_by} finds the placement good as it is: {guarded.reason}"
@@ -217,17 +217,17 @@ def of_unknown_rules(situation: Situation) -> Iterator[Cause]:
 def of_graceful_move(situation: Situation) -> Iterator[Cause]:
     """Yield that the binding leaves a cluster gracefully by a decision of this scheduler, and what the end waits for."""
     name = situation.spec.responsible_scheduler
-    tasks = [each for each in _tasks(situation) if each.producer == name]
+    tasks = [task for task in _tasks(situation) if task.producer == name]
     if not tasks:
         return
-    clusters = [each.from_cluster for each in tasks]
+    clusters = [task.from_cluster for task in tasks]
     missing = _missing(situation)
-    left = [seconds_left(each, situation.inputs.facts.now) for each in tasks]
-    seconds = max((each for each in left if each is not None), default=None)
+    left = [seconds_left(task, situation.inputs.facts.now) for task in tasks]
+    seconds = max((delay for delay in left if delay is not None), default=None)
     evidence = {"clusters": clusters, "waitsFor": missing or None, "secondsLeft": seconds}
     until = f"until {missing}" if missing else "until Karmada's graceful-eviction controller ends it"
     at_most = "" if seconds is None else f", at most {seconds} s more"
-    if not all(each.creation_timestamp for each in tasks):
+    if not all(task.creation_timestamp for task in tasks):
         at_most += "; Karmada's graceful-eviction controller has not stamped the eviction task yet"
     text = f"the workload stays on {', '.join(clusters)} {until}{at_most}"
     yield Cause("LeavingGracefully", Stage.PROPAGATE, evidence, text)
@@ -262,8 +262,8 @@ def of_record(situation: Situation) -> Iterator[Cause]:
     error = mapping(record.get("error"))
     at = str(record.get("at") or "")
     refused = mappings(attempts[-1].get("refused")) if attempts and error else []
-    for each in sorted(refused, key=lambda found: found.get("by") not in inputs.missing):
-        plugin, why, count = str(each.get("by") or ""), str(each.get("why") or ""), each.get("count")
+    for refusal in sorted(refused, key=lambda found: found.get("by") not in inputs.missing):
+        plugin, why, count = str(refusal.get("by") or ""), str(refusal.get("why") or ""), refusal.get("count")
         total = mapping(attempts[-1].get("stages")).get("all")
         evidence = {"plugin": plugin, "reason": why, "count": count, "of": total, "at": at}
         text = f"{count} of {total} clusters were refused by {plugin} at {at}: {why}"
@@ -274,7 +274,7 @@ def of_record(situation: Situation) -> Iterator[Cause]:
     if not inputs.missing:
         return
     names = ", ".join(inputs.missing)
-    flags = " ".join(f"--plugin-dir={each}" for each in inputs.plugin_dirs) or "--plugin-dir=DIR"
+    flags = " ".join(f"--plugin-dir={path}" for path in inputs.plugin_dirs) or "--plugin-dir=DIR"
     missing = f"the process decides with {names}, whose code is not here, so nothing was decided again"
     text = f"{missing}; bring it with {flags} (a copy of that folder)"
     evidence = {"plugins": list(inputs.missing), "flags": flags}

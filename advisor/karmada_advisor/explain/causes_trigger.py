@@ -131,7 +131,7 @@ def _no_requests(situation: Situation) -> Iterator[Cause]:
     divide, spec = situation.shown.divide, situation.spec
     counts = divide is not None and divide.strategy in {DYNAMIC_WEIGHT, AGGREGATED}
     if counts and spec.replicas and not request_of(spec):
-        pods = {each.name: each.available for each in situation.shown.attempt.selected[:10]}
+        pods = {candidate.name: candidate.available for candidate in situation.shown.attempt.selected[:10]}
         text = "the workload requests no resources, so only free pods count"
         yield Cause("OnlyPodsCount", Stage.CAPACITY, {"pods": pods}, text)
 
@@ -232,7 +232,7 @@ def _rebalancer(situation: Situation) -> Iterator[Cause]:
 def _ready_since(inputs: ExplainInputs) -> Iterator[str]:
     """Yield since when each cluster is ready, as far as it is known."""
     for cluster in inputs.snapshot:
-        for each in mappings(value_at(inputs.cluster_manifest(cluster.name), "status", "conditions")):
-            since = each.get("lastTransitionTime")
-            if (each.get("type"), each.get("status")) == ("Ready", "True") and since:
+        for condition in mappings(value_at(inputs.cluster_manifest(cluster.name), "status", "conditions")):
+            since = condition.get("lastTransitionTime")
+            if (condition.get("type"), condition.get("status")) == ("Ready", "True") and since:
                 yield str(since)

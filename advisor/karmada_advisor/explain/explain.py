@@ -194,7 +194,7 @@ def _retry(situation: Situation) -> str:
 def _schedule(situation: Situation) -> str:
     trigger = situation.trigger
     if trigger.asks:
-        rule = next((each for each in trigger.rules if each.holds), None)
+        rule = next((fact for fact in trigger.rules if fact.holds), None)
         why = f": {rule.name}" if rule is not None else ""
         kind = f" ({trigger.schedule_class})"
         if not situation.present:  # the core says Scale of a template that has not changed
@@ -224,8 +224,8 @@ def _terms(situation: Situation) -> tuple[TermRow, ...]:
     if placement is None or not placement.cluster_affinities or placement.cluster_affinity is not None:
         return ()
     decision = situation.shown.decision
-    errors = {each.index: str(each.error) for each in decision.failed_terms}
-    tried = {each.affinity_name for each in decision.attempts}
+    errors = {term.index: str(term.error) for term in decision.failed_terms}
+    tried = {attempt.affinity_name for attempt in decision.attempts}
     rows, used, before = list[TermRow](), decision.affinity_name, "left"
     for index, term in enumerate(placement.cluster_affinities):
         name, is_used = term.affinity_name, term.affinity_name == used and decision.error is None
@@ -314,11 +314,11 @@ def _notes(situation: Situation) -> Iterator[str]:
     spec, targets = situation.spec, situation.now.decision.targets or ()
     if situation.inputs.quotas is None and situation.asks and grows(spec, spec.clusters, targets):
         yield NOT_READ
-    candidates = [each for each in situation.shown.attempt.candidates if each.allocatable > 0]
+    candidates = [candidate for candidate in situation.shown.attempt.candidates if candidate.allocatable > 0]
     if not candidates or not situation.spec.replicas:
         return
     most = max(candidates, key=lambda each: each.available)
-    rest = [each.available for each in candidates if each.name in situation.placement]
+    rest = [candidate.available for candidate in candidates if candidate.name in situation.placement]
     if most.name not in situation.placement and rest and most.available > max(rest):
         more = f"`why-not {most.name}` says what would change that."
         yield f"the cluster with the most room, {most.name}, is not used. {more}"
@@ -358,5 +358,5 @@ def _with_less_cpu(inputs: ExplainInputs, name: str) -> ExplainInputs | None:
         return None
     used = {**summary.allocated, CPU: summary.allocated.get(CPU, ZERO) + Quantity(1)}
     changed = replace(cluster, resource_summary=replace(summary, allocated=used))
-    others = (each for each in inputs.snapshot.clusters if each.name != name)
+    others = (other for other in inputs.snapshot.clusters if other.name != name)
     return replace(inputs, snapshot=Snapshot.of([*others, changed], unknown=inputs.snapshot.unknown))

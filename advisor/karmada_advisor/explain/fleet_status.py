@@ -89,7 +89,7 @@ class FleetStatus(Struct, frozen=True):
         """Whether all bindings were read, there is a scheduler, and each that a binding names is known to decide."""
         named = [use.scheduler.status for use in self.schedulers if use.bindings]
         is_whole = self.has_all_bindings and bool(self.schedulers)
-        return is_whole and all(each is SchedulerStatus.RUNNING for each in named)
+        return is_whole and all(status is SchedulerStatus.RUNNING for status in named)
 
 
 def uses_of(
@@ -113,7 +113,7 @@ def uses_of(
     return tuple(
         SchedulerUse(
             schedulers.of(name),
-            {each.value: found[each] for each in sorted(found, key=WORST_FIRST.__getitem__)},
+            {status.value: found[status] for status in sorted(found, key=WORST_FIRST.__getitem__)},
             replicas.get(name, ReplicaCounts()),
             setups.get(name) or _setup_on_lease(name, schedulers),
         )

@@ -70,7 +70,7 @@ def _filter_text(basis: Basis) -> str:
 
 
 def _score_text(basis: Basis) -> str:
-    scores = {each.name: each.score for each in basis.attempt.candidates}
+    scores = {candidate.name: candidate.score for candidate in basis.attempt.candidates}
     if not scores:
         return "no candidates"
     if len(set(scores.values())) == 1:
@@ -188,9 +188,9 @@ def capacity_note(situation: Situation) -> str:
     cells = situation.shown.capacity.values()
     if not cells:
         return ""
-    sources = sorted({each.source for each in cells if each.source})
+    sources = sorted({cell.source for cell in cells if cell.source})
     if not sources:
         return "no estimator was asked: the workload has no replicas"
-    text = ", ".join("general estimator" if each == "general-estimator" else each for each in sources)
+    text = ", ".join("general estimator" if source == "general-estimator" else source for source in sources)
     end = "No estimator in a member cluster was asked."
     return f"{text}, from the resource summaries of the clusters as they were read. {end}"

@@ -126,11 +126,11 @@ def find_causes(
         progress: Called with the number of bindings that are done, and their total.
     """
     wanted = [members for _, members in sorted(groups.items(), key=_worst_first)]
-    ordered = [*(members[0] for members in wanted), *(each for members in wanted for each in members[1:])]
+    ordered = [*(members[0] for members in wanted), *(member for members in wanted for member in members[1:])]
     found: dict[BindingKey, Cause | None] = {}
     began = time.thread_time()
-    for each in ordered:
-        found[each] = cause_of(each)
+    for key in ordered:
+        found[key] = cause_of(key)
         progress(len(found), len(ordered))
         if time.thread_time() - began >= seconds:
             break
@@ -171,9 +171,9 @@ def summary_of(
     by_cause: dict[GroupKey, list[BindingKey]] = {}
     undecided = 0
     for key, members in groups.items():
-        for each in members:
-            undecided += each not in causes
-            by_cause.setdefault(_with_cause(key, causes.get(each)), []).append(each)
+        for member in members:
+            undecided += member not in causes
+            by_cause.setdefault(_with_cause(key, causes.get(member)), []).append(member)
     ordered = sorted(by_cause.items(), key=_worst_first)
 
     def group_of(key: GroupKey, members: list[BindingKey]) -> StateGroup:
@@ -213,9 +213,9 @@ def _with_cause(key: GroupKey, cause: Cause | None) -> GroupKey:
 def grouped(states: Mapping[BindingKey, BindingState]) -> Groups:
     """Return the bindings that are not in a good state by what is stored."""
     found: dict[GroupKey, list[BindingKey]] = {}
-    for each, state in states.items():
+    for member, state in states.items():
         if (key := group_key(state)) is not None:
-            found.setdefault(key, []).append(each)
+            found.setdefault(key, []).append(member)
     return found
 
 

@@ -92,7 +92,7 @@ def match_of(policy: Manifest, template: Template) -> Match:
     """Return how a policy matches: the best of its selectors."""
     if not _is_in_scope(policy, template):
         return Match.NONE
-    return max((each.match(template) for each in selectors_of(policy)), default=Match.NONE)
+    return max((selector.match(template) for selector in selectors_of(policy)), default=Match.NONE)
 
 
 def _is_in_scope(policy: Manifest, template: Template) -> bool:

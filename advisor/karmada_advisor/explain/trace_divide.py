@@ -46,7 +46,7 @@ def trace_capacity(
     spec, candidates = cycle.binding.spec, attempt.candidates
     algorithm = inputs.algorithm
     assumed = kept.assumed if algorithm.gates.enabled("SchedulingOvercommitProtection") else {}
-    clusters = [each.cluster for each in candidates]
+    clusters = [candidate.cluster for candidate in candidates]
     is_counted, by_sets = counts(spec), counts_component_sets(spec, algorithm.gates)
 
     def asked(estimator: LocalEstimator, requirements: ReplicaRequirements | None) -> list[int | None]:
@@ -58,7 +58,7 @@ def trace_capacity(
         else:
             found = estimator.max_available_replicas(clusters, requirements, assumed)
         assert isinstance(found, Sequence)  # estimators of this process do not wait
-        return [None if each == NO_OPINION else each for each in found]
+        return [None if count == NO_OPINION else count for count in found]
 
     answers = {each.name: asked(each, spec.replica_requirements) for each in algorithm.estimators}
     limits: list[_Limit] = []
@@ -68,29 +68,29 @@ def trace_capacity(
         general = algorithm.estimators[0]
         limits = _limits(clusters, answers[general.name], spec, partial(asked, general))
     cells: dict[str, CapacityCell] = {}
-    for index, each in enumerate(candidates):
+    for index, candidate in enumerate(candidates):
         estimates = tuple(Estimate(name, values[index]) for name, values in answers.items())
-        known = [each for each in estimates if each.replicas is not None]
+        known = [estimate for estimate in estimates if estimate.replicas is not None]
         least = min(known, key=lambda estimate: estimate.replicas or 0, default=None)
         limit = limits[index] if limits else _Limit("")
         counted = known and is_counted and not by_sets
-        bound = _bound(each.cluster, spec, assumed, algorithm.gates) if counted else ""
-        changes = [found for found in kept.estimates if each.name in found[1].clusters]
-        if changes and (least is None or each.allocatable != least.replicas):
+        bound = _bound(candidate.cluster, spec, assumed, algorithm.gates) if counted else ""
+        changes = [found for found in kept.estimates if candidate.name in found[1].clusters]
+        if changes and (least is None or candidate.allocatable != least.replicas):
             plugins = ", ".join(name for name, _ in changes)
             reasons = "; ".join(estimate.reason for _, estimate in changes if estimate.reason)
-            least, limit = Estimate(plugins, each.allocatable), _Limit(reasons or plugins)
+            least, limit = Estimate(plugins, candidate.allocatable), _Limit(reasons or plugins)
             estimates, bound = (*estimates, least), f"EstimateReplicas of {plugins}"
-        cells[each.name] = CapacityCell(
-            available=each.available,
-            allocatable=each.allocatable,
-            own=each.available - each.allocatable,
+        cells[candidate.name] = CapacityCell(
+            available=candidate.available,
+            allocatable=candidate.allocatable,
+            own=candidate.available - candidate.allocatable,
             estimates=estimates,
-            source="" if least is None or each.allocatable == MAX_INT32 else least.estimator,
+            source="" if least is None or candidate.allocatable == MAX_INT32 else least.estimator,
             limited_by=limit.name,
             free=limit.free,
             requested=limit.requested,
-            assumed=tuple(str(work.binding) for work in assumed.get(each.name, ()) if work.binding),
+            assumed=tuple(str(work.binding) for work in assumed.get(candidate.name, ()) if work.binding),
             bounded_by=bound,
         )
     return cells
@@ -106,7 +106,7 @@ def _bound(cluster: Cluster, spec: BindingSpec, assumed: Assumed, gates: Feature
         return general.max_available_replicas(clusters, spec.replica_requirements, assumed)[0]
 
     if summary.modelings and estimate((), assumed) > estimate(summary.modelings, assumed):
-        grades = [each.grade for each in summary.modelings if each.nodes > 0]
+        grades = [modeling.grade for modeling in summary.modelings if modeling.nodes > 0]
         largest = f"no node above grade {max(grades)}" if grades else "no free node"
         return f"resource models: {largest}"
     if assumed.get(cluster.name) and estimate(summary.modelings, {}) > estimate(summary.modelings, assumed):
@@ -132,7 +132,7 @@ def _limits(
             limits.append(_Limit("no resource summary"))
             continue
         replicas = total[index]
-        names = [each for each, answer in alone.items() if answer[index] == replicas != pods[index]]
+        names = [source for source, answer in alone.items() if answer[index] == replicas != pods[index]]
         is_known = replicas is not None and (names or pods[index] == replicas)
         name = next(iter(names), _PODS) if is_known else _NODES
         free = "" if name == _NODES else shown(name, summary.left(name))
@@ -152,7 +152,7 @@ def trace_divide(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> DivideT
     replicas = cycle.binding.spec.replicas
     if kept.divisions is None:
         targets = attempt.targets or ()
-        rows = tuple(DivisionRow(each.name, 0, 0.0, 0.0, 0, each.replicas, 0, 0.0) for each in targets)
+        rows = tuple(DivisionRow(target.name, 0, 0.0, 0.0, 0, target.replicas, 0, 0.0) for target in targets)
         return DivideTrace(kept.answered.get(Point.ASSIGN, ""), "plugin", replicas, rows=rows)
     error = "" if attempt.error is None else str(attempt.error).removeprefix(_STEP)
     if not kept.divisions:
@@ -167,10 +167,10 @@ def trace_divide(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> DivideT
     return replace(
         traces[-1],
         replicas=replicas,
-        divided=sum(each.divided for each in traces),
-        rows=tuple(row for each in traces for row in each.rows),
-        unused=tuple(name for each in traces for name in each.unused),
-        available=sum(each.available for each in attempt.selected),
+        divided=sum(trace.divided for trace in traces),
+        rows=tuple(row for trace in traces for row in trace.rows),
+        unused=tuple(name for trace in traces for name in trace.unused),
+        available=sum(candidate.available for candidate in attempt.selected),
         error=error,
     )
 
@@ -179,8 +179,8 @@ def _traced(division: KeptDivision, tier: int, *, descending: bool) -> DivideTra
     strategy, replicas = division.strategy, division.replicas
     if strategy in {DUPLICATED, NO_REPLICAS}:
         rows = tuple(
-            DivisionRow(each.name, 0, 0.0, float(each.replicas), 0, each.replicas, 0, 0.0, tier)
-            for each in division.seats
+            DivisionRow(seat.name, 0, 0.0, float(seat.replicas), 0, seat.replicas, 0, 0.0, tier)
+            for seat in division.seats
         )
         return DivideTrace(strategy, "first", replicas, division.divided, rows=rows)
     is_kept, kept = division.votes is None and not division.step, dict[str, int]()
@@ -188,7 +188,7 @@ def _traced(division: KeptDivision, tier: int, *, descending: bool) -> DivideTra
         kept[target.name] = target.replicas + (kept.get(target.name, 0) if is_kept else 0)
     is_up = sum(target.replicas for target in division.scheduled) != 0
     mode = "keep" if is_kept else _MODES.get(division.step, "up" if is_up else "first")
-    weights, seats = dict(division.votes or ()), {each.name: each.replicas for each in division.seats}
+    weights, seats = dict(division.votes or ()), {seat.name: seat.replicas for seat in division.seats}
     total = sum(weight for _, weight in division.votes or ())
     order = _order(seats, weights, descending=descending)
     rows = tuple(
@@ -206,7 +206,7 @@ def _traced(division: KeptDivision, tier: int, *, descending: bool) -> DivideTra
         for name in sorted({*seats, *kept})
     )
     is_over = division.votes is None and not is_kept  # the clusters cannot take all replicas
-    names = () if is_over else (each.name for each in division.members)
+    names = () if is_over else (member.name for member in division.members)
     return DivideTrace(
         strategy,
         mode,

@@ -74,7 +74,7 @@ def trace_select(cycle: Cycle, attempt: TermAttempt, kept: KeptSteps) -> SelectT
     placement, ordered, selected = cycle.placement, attempt.candidates, attempt.selected
     if kept.regions is None and Point.SELECT in kept.answered:
         chosen = frozenset(candidate.name for candidate in selected)
-        losses = {each.name: "plugin" for each in ordered if each.name not in chosen}
+        losses = {candidate.name: "plugin" for candidate in ordered if candidate.name not in chosen}
         return SelectTrace("plugin", losses=losses)
     is_ignored = ignores_spread(placement)
     fields = () if is_ignored else (SPREAD_BY_REGION, SPREAD_BY_CLUSTER)
@@ -130,9 +130,9 @@ def _by_region(
     selected: Sequence[Candidate],
     regions: Sequence[KeptRegion],
 ) -> SelectTrace:
-    by_cluster = {candidate.name: each.name for each in regions for candidate in each.candidates}
+    by_cluster = {candidate.name: group.name for group in regions for candidate in group.candidates}
     taken = sorted({by_cluster[candidate.name] for candidate in selected})
-    groups = [RegionGroup(each.name, len(each.candidates), each.score) for each in regions]
+    groups = [RegionGroup(group.name, len(group.candidates), group.score) for group in regions]
     found = combinations(groups, Limits(region.min_groups, region.max_groups, cluster.min_groups), taken)
     names, losses = {candidate.name for candidate in selected}, dict[str, str]()
     for name in (candidate.name for candidate in ordered if candidate.name not in names):
@@ -141,8 +141,8 @@ def _by_region(
             losses[name] = f"region:{found.best_with.get(own, 'insufficient')}"
         else:  # without a maximum, each region gets one
             losses[name] = "maximum" if cluster.max_groups else "one"
-    names_in = {each.name: tuple(candidate.name for candidate in each.candidates) for each in regions}
-    rows = (GroupRow(each.name, each.score, names_in[each.name]) for each in regions)
+    names_in = {group.name: tuple(candidate.name for candidate in group.candidates) for group in regions}
+    rows = (GroupRow(group.name, group.score, names_in[group.name]) for group in regions)
     return SelectTrace(
         "region", groups=tuple(rows), combinations=found.shown, more_combinations=found.more, losses=losses
     )
@@ -193,15 +193,15 @@ def combinations(groups: Sequence[RegionGroup], limits: Limits, taken: Sequence[
             weight = sum(group.weight for group in of_taken)
             return Combinations((Combination(tuple(sorted(taken)), clusters, weight),), -1, {})
         if chosen is not None:
-            weight = sum(each.weight for each in chosen)
-            clusters = sum(each.clusters for each in chosen)
+            weight = sum(group.weight for group in chosen)
+            clusters = sum(group.clusters for group in chosen)
             found.append(_Set(weight, clusters, len(found), chosen))
     found.sort(key=lambda each: (-each.weight, -each.clusters, each.number))
     rows, best_with = [], dict[str, str]()
-    for each in found:
-        names = sorted(group.name for group in each.groups)
-        lost_by = "" if names == sorted(taken) else _criterion(each, found[0])
-        rows.append(Combination(tuple(names), each.clusters, each.weight, lost_by))
+    for option in found:
+        names = sorted(group.name for group in option.groups)
+        lost_by = "" if names == sorted(taken) else _criterion(option, found[0])
+        rows.append(Combination(tuple(names), option.clusters, option.weight, lost_by))
         for name in names:
             if lost_by and name not in taken:
                 best_with.setdefault(name, lost_by)

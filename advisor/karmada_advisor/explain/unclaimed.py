@@ -82,7 +82,7 @@ def explain_unclaimed(
 def _with_old_purge_mode(policy: Manifest, events: Sequence[Manifest]) -> Cause | None:
     """Return that the API server refuses the purge mode of a policy, as an Event of the detector says; None if it does not."""
     mode = value_at(policy, "spec", "failover", "application", "purgeMode")
-    if mode not in OLD_PURGE_MODES or not any("purgeMode" in str(each.get("message")) for each in events):
+    if mode not in OLD_PURGE_MODES or not any("purgeMode" in str(event.get("message")) for event in events):
         return None
     name, path = policy_name(policy), "spec.failover.application.purgeMode"
     text = f"{name} matches, but Karmada 1.19 refuses the binding: {path} is {mode}; edit it to {OLD_PURGE_MODES[mode]}"
@@ -169,7 +169,7 @@ _RUNNING: Final = (
 
 def running_kinds(fleet: Fleet) -> list[tuple[str, str]]:
     """Return apiVersion and kind of templates that run Pods: the built-in ones, and those of bindings with replicas."""
-    references = (each.spec.resource for each in fleet.bindings if each.spec.is_workload)
+    references = (binding.spec.resource for binding in fleet.bindings if binding.spec.is_workload)
     others = {(each.api_version, each.kind) for each in references if "." in reference_of(each)[0]}
     return [*_RUNNING, *sorted(others)]
 
@@ -179,7 +179,7 @@ def lacks_binding(fleet: Fleet) -> Callable[[Workload], bool]:
 
     Those that belong to another object, are being deleted, or are in a namespace that is never propagated do not count.
     """
-    bound = {reference_of(each.spec.resource) for each in fleet.bindings}
+    bound = {reference_of(binding.spec.resource) for binding in fleet.bindings}
     unreadable = {(key.namespace, key.name) for key in fleet.unreadable}
     kinds = {(version.rpartition("/")[0], kind) for version, kind in running_kinds(fleet)}
     return lambda each: (
@@ -217,12 +217,12 @@ def list_templates(plane: ControlPlane, fleet: Fleet, *, only_unbound: bool = Fa
             return True
 
     try:
-        read = live.read_templates(plane, [KindName(*each) for each in running_kinds(fleet)], is_kept=is_kept)
+        read = live.read_templates(plane, [KindName(*kind) for kind in running_kinds(fleet)], is_kept=is_kept)
     except NoAnswerError as error:
         fleet.coverage.refused[TEMPLATES] = str(error)
         fleet.warnings.append(f"templates without a binding are not known: {error}")
         return []
     if read.refused:
         fleet.coverage.refused[TEMPLATES] = "; ".join(read.refused)
-    fleet.warnings += [f"{each}; whether some have no binding is not known" for each in read.refused]
-    return [each for each, _ in parsed(read.objects, as_workload, fleet.warnings)]
+    fleet.warnings += [f"{refusal}; whether some have no binding is not known" for refusal in read.refused]
+    return [workload for workload, _ in parsed(read.objects, as_workload, fleet.warnings)]

@@ -125,7 +125,7 @@ def fleet_of_capture(path: str) -> Fleet:
         priority_classes=fields["priorityClasses"],
         leases=fields.get("leases"),
         no_leases=str(fields.get("noLeases") or ""),
-        seen=[_seen(each) for each in mappings(fields.get("seen"))],
+        seen=[_seen(entry) for entry in mappings(fields.get("seen"))],
         coverage=Coverage(whole, {**refused, **mapping(fields.get("refused"))}),
         events=mappings(fields.get("events")),
         template_replicas=fields.get("templateReplicas") or {},
@@ -138,7 +138,7 @@ def fleet_of_capture(path: str) -> Fleet:
 
 
 def _seen(fields: Manifest) -> SchedulerShown:
-    name, source, since = (text_of(fields, each) for each in ("name", "source", "since"))
+    name, source, since = (text_of(fields, key) for key in ("name", "source", "since"))
     return SchedulerShown(name, SchedulerStatus.SEEN if since else SchedulerStatus.NOT_KNOWN, source, since)
 
 
@@ -149,14 +149,14 @@ def reduced(manifest: Manifest) -> Manifest:
         metadata["annotations"] = {**annotations}
         metadata["annotations"].pop(LAST_APPLIED_ANNOTATION, None)
     if managers := metadata.pop("managedFields", None):
-        times = [each.get("time") for each in managers if each.get("subresource") == "status"]
+        times = [entry.get("time") for entry in managers if entry.get("subresource") == "status"]
         metadata["managedFields"] = [{"subresource": "status", "time": time} for time in times]
     return {**manifest, "metadata": metadata}
 
 
 def all_reduced(manifests: Iterable[Manifest] | None) -> list[Manifest] | None:
     """Return what ``reduced`` does of each; None if they are not known."""
-    return None if manifests is None else [reduced(each) for each in manifests]
+    return None if manifests is None else [reduced(manifest) for manifest in manifests]
 
 
 def metadata_of(workload: Workload) -> Manifest:

@@ -31,8 +31,8 @@ async def find_binding(connection: Connection, asked: NamedBinding) -> tuple[Nam
         found = await _read(client, key, may_be_forbidden=key != keys[0])
         if found is None:
             continue
-        for each in others:
-            if each != key and await _read(client, each, may_be_forbidden=True) is not None:
+        for candidate in others:
+            if candidate != key and await _read(client, candidate, may_be_forbidden=True) is not None:
                 raise NoSuchBindingError(asked.ambiguity)
         return asked.chosen(key), _RESOURCES[key.kind].typed(found)
     known = await _known(connection, keys)

@@ -132,7 +132,7 @@ class Fleet(Struct):
         for each in sorted(self.events, key=_order_of, reverse=True):
             source = str(mapping(each.get("source")).get("component") or each.get("reportingComponent") or "")
             newest.setdefault(source, each)
-        return [each for each in newest.values() if each.get("type") == "Warning"]
+        return [event for event in newest.values() if event.get("type") == "Warning"]
 
     def quotas_of(self, namespace: str) -> dict[Quota, bool] | None:
         """Return the quotas of a namespace that Karmada enforces, or may enforce, and whether that is sure.
@@ -142,7 +142,7 @@ class Fleet(Struct):
         """
         if self.quotas is None:
             return None if namespace else {}
-        mine = (each for each in self.quotas if text_of(each, "metadata", "namespace") == namespace)
+        mine = (quota for quota in self.quotas if text_of(quota, "metadata", "namespace") == namespace)
         has_all = RESOURCE_BINDING in self.coverage.whole
         quotas = [quota for quota, _ in parsed(mine, read_quota, [])]
         return enforced(quotas, self.bindings, has_all=has_all)
@@ -161,9 +161,9 @@ class Fleet(Struct):
 
     def template_labels(self, resource: ObjectReference) -> Mapping[str, str] | None:
         """Return the labels of a resource template, None if it was not read."""
-        for each in self.workloads or ():
-            if reference_of(each) == reference_of(resource):
-                return each.labels
+        for workload in self.workloads or ():
+            if reference_of(workload) == reference_of(resource):
+                return workload.labels
         return None
 
     def unclaimed_template(self) -> Workload | None:
@@ -178,7 +178,7 @@ class Fleet(Struct):
         found = next((each for each in self._templates(self.asked) if each.namespace in namespaces), None)
         group = self.asked.group
         bound = (each for each in self.bindings if group in {"", reference_of(each.spec.resource)[0]})
-        if found is None or any(each.key in keys for each in bound):
+        if found is None or any(binding.key in keys for binding in bound):
             return None
         if self.is_live and self.policies is None:
             raise NoAnswerError(f"{self.asked.name} has no binding, and the policies cannot be read")
@@ -191,7 +191,7 @@ class Fleet(Struct):
             NoAnswerError: There is none; the text names the nearest.
         """
         assert self.asked is not None
-        by_key = {each.key: each for each in self.bindings}
+        by_key = {binding.key: binding for binding in self.bindings}
         keys = self.asked.keys
         for key in keys:
             if key in by_key:
@@ -211,7 +211,7 @@ class Fleet(Struct):
         Raises:
             NoAnswerError: The name means bindings of several namespaces, or workloads of several kinds.
         """
-        known = [*(each.key for each in self.bindings), *self.unreadable]
+        known = [*(binding.key for binding in self.bindings), *self.unreadable]
         is_there = any(key in known for key in asked.keys)
         other = asked.other_reading
         if other is not None and other in known:
@@ -227,7 +227,7 @@ class Fleet(Struct):
             return
         named = {key.name for key in asked.keys if key.kind == RESOURCE_BINDING}
         found = {key.namespace for key in known if key.kind == RESOURCE_BINDING and key.name in named}
-        found |= {each.namespace for each in self._templates(asked)}
+        found |= {template.namespace for template in self._templates(asked)}
         if len(found) > 1 and asked.namespace not in found:
             raise NoAnswerError(f"{asked.name} is in {', '.join(sorted(found))}: name the namespace with -n")
         if len(found) == 1:
@@ -238,7 +238,7 @@ class Fleet(Struct):
         kind, _, name = asked.name.rpartition("/")
         wanted = (singular(kind), name)
         named = [each for each in self.workloads or () if (each.kind.lower(), each.name) == wanted]
-        return [each for each in named if asked.group in {"", reference_of(each)[0]}]
+        return [workload for workload in named if asked.group in {"", reference_of(workload)[0]}]
 
 
 def parsed(

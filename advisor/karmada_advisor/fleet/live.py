@@ -166,7 +166,7 @@ def read_workloads(
         LiveError: The control plane cannot be read.
     """
     if len(resources) > _ONE_BY_ONE:
-        kinds = dict.fromkeys(KindName(each.api_version, each.kind) for each in resources)
+        kinds = dict.fromkeys(KindName(resource.api_version, resource.kind) for resource in resources)
         templates = read_templates(plane, kinds)
         return templates.objects, templates.problems
 

@@ -129,7 +129,7 @@ class LiveReading:
                 raise
             self._wanted = template
             found = parsed([template], as_workload, self.found.problems)
-            self.found.workloads = [each for each, _ in found]
+            self.found.workloads = [manifest for manifest, _ in found]
 
     def _add_bindings(self, manifests: Iterable[Mapping[str, Any]]) -> None:
         found = self.found
@@ -198,7 +198,7 @@ class LiveReading:
 
     async def other_bindings(self, *, may_lack: bool = False) -> Fleet:
         """Read the bindings besides the wanted one, and return what was read; ``may_lack`` as for clusters."""
-        known = {*(each.key for each in self.found.bindings), *self.found.unreadable}
+        known = {*(binding.key for binding in self.found.bindings), *self.found.unreadable}
         for resource in BINDINGS:
             try:
                 listed = await self.all_of(resource)
@@ -206,7 +206,7 @@ class LiveReading:
                 if (may_lack and _leaves_others(error)) or (known and error.code == FORBIDDEN):
                     continue
                 raise
-            self._add_bindings(each for each in listed if binding_key(each) not in known)
+            self._add_bindings(manifest for manifest in listed if binding_key(manifest) not in known)
         return self.found
 
     async def schedulers(self, bindings: Sequence[Binding]) -> Fleet:
@@ -216,7 +216,7 @@ class LiveReading:
         """
         try:
             pages = karmada.list_pages(self.connection, LEASES_PATH)
-            self.found.leases = [each async for page, _ in pages for each in page]
+            self.found.leases = [manifest async for page, _ in pages for manifest in page]
             self.found.at = datetime.now(UTC)
         except ApiError as error:
             self.found.no_leases = str(error)
@@ -225,7 +225,7 @@ class LiveReading:
         known = schedulers_of(self.found.leases, now=self.found.at)
         known = known.with_seen(seen_in_bindings(bindings))
         seen = [*known.seen.values()]
-        for name in dict.fromkeys(each.spec.responsible_scheduler for each in bindings):
+        for name in dict.fromkeys(binding.spec.responsible_scheduler for binding in bindings):
             if known.of(name).status is SchedulerStatus.MISSING:
                 seen += await self._seen(name)
         self.found.seen = seen
@@ -242,7 +242,7 @@ class LiveReading:
                 # Objects that cannot be read are reported where the binding is used.
                 typed = map(resource.typed, items)
                 bindings = [found for found, _ in parsed(typed, Binding.from_manifest, [])]
-                if seen := [each for each in seen_in_bindings(bindings) if each.name == name]:
+                if seen := [scheduler for scheduler in seen_in_bindings(bindings) if scheduler.name == name]:
                     return seen
         except ApiError as error:
             return [SchedulerShown(name, source=f"whether it has decided is not known: {error}")]
@@ -278,7 +278,7 @@ class LiveReading:
 
     async def _items(self, path: str, query: dict[str, str]) -> list[Manifest]:
         found = await self.connection.request("GET", path, query=query, timeout=_ITEMS_SECONDS)
-        return [dict(each) for each in mappings(mapping(found).get("items"))]
+        return [dict(entry) for entry in mappings(mapping(found).get("items"))]
 
     async def all_of(self, resource: karmada.Resource, *, namespace: str = "") -> list[Manifest]:
         """Return all objects of a kind, of all namespaces or of one.

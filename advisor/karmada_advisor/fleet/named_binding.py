@@ -109,7 +109,7 @@ class NamedBinding(Struct, frozen=True):
             rest = f"{rest.replace(':', '.')}-{singular(kind)}".lower()
         namespaced = BindingKey(RESOURCE_BINDING, self.namespace, rest)
         found = [namespaced, BindingKey(CLUSTER_RESOURCE_BINDING, "", rest)]
-        return [each for each in found if each.kind == known] or found
+        return [key for key in found if key.kind == known] or found
 
     @property
     def other_reading(self) -> BindingKey | None:
@@ -202,7 +202,7 @@ def workload_of(asked: NamedBinding) -> WorkloadName | None:
     if not written:
         return None
     wanted = singular(written)
-    kind = next((each for each in _API_VERSIONS if each.lower() == wanted), "")
+    kind = next((version for version in _API_VERSIONS if version.lower() == wanted), "")
     return WorkloadName(_API_VERSIONS[kind], kind, asked.namespace, rest) if kind else None
 
 
@@ -232,4 +232,4 @@ def _requirement(match: re.Match[str]) -> Requirement:
         return Requirement(match["absent"], "DoesNotExist")
     operator = match["operator"] or match["set"]
     values = (match["value"] or match["values"] or "").split(",") if operator else ()
-    return Requirement(match["key"], _OPERATORS[operator], tuple(each.strip() for each in values))
+    return Requirement(match["key"], _OPERATORS[operator], tuple(value.strip() for value in values))

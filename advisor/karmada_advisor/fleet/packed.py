@@ -74,7 +74,7 @@ def without_managers(manifest: Manifest) -> dict[str, Any]:
 
 def _packed(manifest: Manifest) -> bytes:
     parts = [without_managers(manifest), *filter(None, [part(manifest, "metadata").get(_MANAGERS)])]
-    return b"".join(zlib.compress(orjson.dumps(each), _FASTEST) for each in parts)
+    return b"".join(zlib.compress(orjson.dumps(content), _FASTEST) for content in parts)
 
 
 def _unpacked(packed: bytes) -> tuple[dict[str, Any], bytes]:

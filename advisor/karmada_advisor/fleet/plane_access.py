@@ -92,8 +92,8 @@ async def _access(reading: LiveReading) -> PlaneAccess:
         )
         reader = text_of(found, "status", "userInfo", "username")
     try:
-        allowed = await asyncio.gather(*(_may_list(connection, each) for each in LISTED))
-        refused = tuple(each for each, may in zip(LISTED, allowed, strict=True) if not may)
+        allowed = await asyncio.gather(*(_may_list(connection, kind) for kind in LISTED))
+        refused = tuple(kind for kind, may in zip(LISTED, allowed, strict=True) if not may)
     except ApiError as error:
         not_known = str(error)
     with suppress(ApiError):
@@ -169,10 +169,10 @@ def count_objects(plane: ControlPlane, resources: Sequence[Resource]) -> KindsFo
     """
 
     async def work(reading: LiveReading) -> KindsFound:
-        counts = {each.kind: await _count(reading, each) for each in resources}
+        counts = {resource.kind: await _count(reading, resource) for resource in resources}
         refusals = [
-            await _refusal_to_watch(reading, each, version)
-            for each, (_, version) in zip(resources, counts.values(), strict=True)
+            await _refusal_to_watch(reading, resource, version)
+            for resource, (_, version) in zip(resources, counts.values(), strict=True)
         ]
         totals = {kind: count for kind, (count, _) in counts.items()}
         return KindsFound(reading.connection.server, totals, next(filter(None, refusals), ""))
@@ -204,8 +204,8 @@ async def _refusal_to_watch(reading: LiveReading, resource: Resource, version: s
     try:
         await asyncio.wait(tasks, timeout=_WATCH_SECONDS, return_when=asyncio.FIRST_COMPLETED)
     finally:
-        for each in tasks:
-            each.cancel()
+        for task in tasks:
+            task.cancel()
         [result, _] = await asyncio.gather(*tasks, return_exceptions=True)
     is_forbidden = isinstance(result, ApiError) and result.code == FORBIDDEN
     return f"{resource.plural}: {result}" if is_forbidden else ""

@@ -97,7 +97,7 @@ def read_decisions(address: ProcessAddress, limit: int) -> Sequence[Mapping[str,
     items = found.get("items")
     if status != _OK or not isinstance(items, list):
         raise NoAnswerError(_message(found) or f"{address} has answered with status {status}")
-    return [record for each in items[-limit:] if (record := _record(each)) is not None]
+    return [record for entry in items[-limit:] if (record := _record(entry)) is not None]
 
 
 def _message(found: Mapping[str, Any]) -> str:
@@ -134,7 +134,7 @@ def gates_of(url: str, of_process: Mapping[str, bool], given: Sequence[str]) -> 
     """
     if not of_process:
         return list(given)
-    named = dict(each.partition("=")[::2] for text in given for each in text.split(",") if each)
+    named = dict(gate.partition("=")[::2] for text in given for gate in text.split(",") if gate)
     for name, value in named.items():
         if name in of_process and of_process[name] != (value == "true"):
             is_on = "on" if of_process[name] else "off"
@@ -188,12 +188,12 @@ def scheduler_container(path: str) -> Mapping[str, Any]:
     """
     contents = read([path], lambda manifest: manifest)
     if contents.problems:
-        raise NoAnswerError("\n".join(f"--scheduler-manifest: {each}" for each in contents.problems))
+        raise NoAnswerError("\n".join(f"--scheduler-manifest: {problem}" for problem in contents.problems))
     for manifest in contents.objects:
         for container in mappings(part(manifest, "spec", "template", "spec").get("containers")):
             words = command_line(container)
             if (
-                any(each.rpartition("/")[2] in _COMMANDS for each in words[:1])
+                any(word.rpartition("/")[2] in _COMMANDS for word in words[:1])
                 or _image(container)[0] in _COMMANDS
             ):
                 return container
@@ -221,7 +221,7 @@ def with_flags(rules: Rules, container: Mapping[str, Any]) -> tuple[Rules, list[
 
     words = command_line(container)
     try:
-        given, unknown = flags.known(each for each in words if each.startswith("-"))
+        given, unknown = flags.known(word for word in words if word.startswith("-"))
         features.parse(given.feature_gates or ())
     except (ValueError, flags.OptionsError) as error:
         raise NoAnswerError(f"--scheduler-manifest: {error}") from error
@@ -236,9 +236,9 @@ def with_flags(rules: Rules, container: Mapping[str, Any]) -> tuple[Rules, list[
         scheduler_name=given.scheduler_name if rules.scheduler_name is None else rules.scheduler_name,
         keeps_empty=rules.keeps_empty or bool(given.enable_empty_workload_propagation),
     )
-    notes = [f"{each} is not known, and counts as not given" for each in unknown]
+    notes = [f"{flag} is not known, and counts as not given" for flag in unknown]
     if given.enable_scheduler_estimator:
         notes.append("that scheduler asks estimators in member clusters, which are not asked here")
     if not is_ours and named not in RULES:
         notes.append(f"the image is of {named}, and the rules here are those of {DEFAULT_RULES.decisions_of}")
-    return changed, [f"note: --scheduler-manifest: {each}" for each in notes]
+    return changed, [f"note: --scheduler-manifest: {note}" for note in notes]

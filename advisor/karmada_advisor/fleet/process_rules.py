@@ -64,13 +64,13 @@ class ProcessConfiguration(Struct, frozen=True):
         listed = mappings(found.get("profiles"))
         counts = [profile.get("extenders") for profile in listed]
         extenders = any(isinstance(count, int) and count for count in counts)
-        file, named = found.get("file"), [each for each in listed if each.get("schedulerName")]
+        file, named = found.get("file"), [profile for profile in listed if profile.get("schedulerName")]
         return cls(
             state={"process": state.get("process"), "configuration": found},
             url=url,
             process=str(state.get("process") or url),
             gates={str(name): bool(value) for name, value in mapping(found.get("featureGates")).items()},
-            profiles={str(each["schedulerName"]): frozenset(_plugin_names(each)) for each in named},
+            profiles={str(profile["schedulerName"]): frozenset(_plugin_names(profile)) for profile in named},
             tokens=tuple(texts(found.get("plugins"))),
             directories=tuple(texts(found.get("pluginDirs"))),
             scheduler_name=str(found.get("schedulerName") or DEFAULT_SCHEDULER_NAME),
@@ -110,7 +110,7 @@ class ProcessConfiguration(Struct, frozen=True):
 
     def known_tokens(self, available: Collection[str]) -> tuple[str, ...]:
         """Return ``--plugins`` without plugins that are not available."""
-        known = tuple(each for each in self.tokens if each == "*" or each.removeprefix("-") in available)
+        known = tuple(name for name in self.tokens if name == "*" or name.removeprefix("-") in available)
         return known or ("*",)
 
     def __str__(self) -> str:
@@ -128,7 +128,7 @@ def _with_known(file: Mapping[str, Any], available: Collection[str]) -> dict[str
 
     def known(entries: object) -> list[Any]:
         names = (*available, "*")  # a tuple, because the name of an entry may be of any type
-        return [each for each in _items(entries) if mapping(each).get("name") in names]
+        return [entry for entry in _items(entries) if mapping(entry).get("name") in names]
 
     changed: list[Any] = []
     for profile in _items(file.get("profiles")):

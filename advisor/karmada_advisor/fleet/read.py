@@ -106,7 +106,7 @@ def _add_workloads(source: FleetSource, fleet: Fleet) -> None:
         workloads = [workload for workload, _ in found.objects]
         fleet.workloads = [*(fleet.workloads or ()), *workloads]
         fleet.problems += map(str, found.problems)
-        unread = {each.kind for each in workloads if ".karmada.io/" in each.api_version}
+        unread = {workload.kind for workload in workloads if ".karmada.io/" in workload.api_version}
         fleet.warnings += [f"{kind}: objects of this kind are not read" for kind in sorted(unread)]
         for workload, manifest in found.objects:
             replicas = value_at(manifest, "spec", "replicas")
@@ -147,7 +147,7 @@ def _from_files(source: FleetSource) -> Fleet:
 
 def _priority_classes(given: Iterable[Workload]) -> list[str] | None:
     """Return the names of the PriorityClasses that exist if some objects are such; None if none is one."""
-    found = [each.name for each in given if (each.api_version, each.kind) == _PRIORITY_CLASS]
+    found = [manifest.name for manifest in given if (manifest.api_version, manifest.kind) == _PRIORITY_CLASS]
     return [*found, *SYSTEM_PRIORITY_CLASSES] if found else None
 
 
@@ -161,9 +161,9 @@ def add_other_bindings(plane: ControlPlane, objects: Fleet) -> None:
         objects.warnings.append(f"bindings: {error}")
         return
     objects.warnings += found.problems
-    known = {each.key for each in objects.bindings}
-    others = [each for each in found.bindings if each.key not in known]
-    objects.add_bindings((each, found.manifests[each.key]) for each in others)
+    known = {binding.key for binding in objects.bindings}
+    others = [binding for binding in found.bindings if binding.key not in known]
+    objects.add_bindings((binding, found.manifests[binding.key]) for binding in others)
 
 
 def workload_reader(plane: ControlPlane, objects: Fleet) -> ReadWorkloads | None:
@@ -174,11 +174,11 @@ def workload_reader(plane: ControlPlane, objects: Fleet) -> ReadWorkloads | None
     def read_all() -> tuple[list[Workload], str]:
         from karmada_advisor.fleet import live
 
-        resources = [each.spec.resource for each in objects.bindings]
+        resources = [binding.spec.resource for binding in objects.bindings]
         try:
             found, problems = live.read_workloads(plane, resources)
         except NoAnswerError as error:
             return [], str(error)
-        return [each for each, _ in parsed(found, as_workload, problems)], "; ".join(problems)
+        return [workload for workload, _ in parsed(found, as_workload, problems)], "; ".join(problems)
 
     return read_all

@@ -245,7 +245,7 @@ def dry_running(
         for warning in _warnings(setup, built, configuration):
             say(warning)
         frameworks = replace(_frameworks(built, caller, unknown if every else None), missing=missing)
-        stock = {name: _in_tree_only(each, objects) for name, each in others.items() if not every}
+        stock = {name: _in_tree_only(other, objects) for name, other in others.items() if not every}
         yield DryRun(gates, objects, frameworks, empty_workload_propagation=rules.keeps_empty, others=stock)
 
 
@@ -267,7 +267,7 @@ def _caller(built: BuiltProfiles, budget: float) -> Iterator[PluginCaller]:
 
 
 def _has_own_plugins(built: BuiltProfiles) -> bool:
-    return any(each.registration.origin != OURS for each in built.made.values())
+    return any(plugin.registration.origin != OURS for plugin in built.made.values())
 
 
 def _available(rules: Rules, gates: FeatureGates, objects: ShownObjects) -> frozenset[str]:

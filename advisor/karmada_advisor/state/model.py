@@ -267,7 +267,7 @@ class BindingState(Struct, frozen=True):
     @property
     def replicas(self) -> ReplicaCounts:
         """What it wants, has and runs; another binding's requirements are not counted."""
-        placed = sum(each.replicas for each in self.clusters)
+        placed = sum(target.replicas for target in self.clusters)
         if not self.wanted and not placed:
             return ReplicaCounts()
         rows = [row for row in self.rows if row.wanted and not row.required_by]

@@ -67,7 +67,7 @@ class Suspended(Struct, frozen=True):
         """Return who suspends it, for people."""
         field = "dispatching" if self.everywhere else "dispatchingOnClusters"
         where = "" if self.everywhere else f" to {', '.join(sorted(self.clusters))}"
-        policy = next((each for each in policies or () if claims(each, binding.labels)), None)
+        policy = next((claimant for claimant in policies or () if claims(claimant, binding.labels)), None)
         wanted = mapping(mapping(policy and policy.get("spec")).get("suspension"))
         by = policy_name(policy) if policy is not None and wanted.get(field) else "the binding itself"
         suspended = f"dispatching{where} is suspended by {by} (spec.suspension.{field})"
@@ -76,12 +76,12 @@ class Suspended(Struct, frozen=True):
 
 def manager_of(manifest: Manifest, *path: str) -> tuple[str, str]:
     """Return who wrote a field last, and when, as ``metadata.managedFields`` says; empty texts if it does not."""
-    for each in reversed(mappings(mapping(manifest.get("metadata")).get("managedFields"))):
-        found: Any = each.get("fieldsV1")
+    for entry in reversed(mappings(mapping(manifest.get("metadata")).get("managedFields"))):
+        found: Any = entry.get("fieldsV1")
         for name in path:
             found = mapping(found).get(f"f:{name}")
         if found is not None:
-            return str(each.get("manager") or ""), str(each.get("time") or "")
+            return str(entry.get("manager") or ""), str(entry.get("time") or "")
     return "", ""
 
 
@@ -248,11 +248,11 @@ def cluster_problem(name: str, cluster: Manifest | None) -> tuple[str, str, str]
     """Return code, text and message of what is wrong with a cluster; empty for one that is ready, or says nothing."""
     if cluster is None:
         return "ClusterMissing", f"cluster {name} does not exist", ""
-    for each in mappings(mapping(cluster.get("status")).get("conditions")):
-        if each.get("type") == "Ready" and each.get("status") != "True":
-            since = str(each.get("lastTransitionTime") or "")
-            reason = str(each.get("reason") or each.get("status") or "")
+    for condition in mappings(mapping(cluster.get("status")).get("conditions")):
+        if condition.get("type") == "Ready" and condition.get("status") != "True":
+            since = str(condition.get("lastTransitionTime") or "")
+            reason = str(condition.get("reason") or condition.get("status") or "")
             text = f"cluster {name} is not ready" + (f" since {since}" if since else "")
             text = f"{text} ({reason})" if reason else text
-            return "ClusterNotReady", text, str(each.get("message") or "")
+            return "ClusterNotReady", text, str(condition.get("message") or "")
     return "", "", ""

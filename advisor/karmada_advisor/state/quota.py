@@ -107,7 +107,7 @@ def read_quota(manifest: Manifest) -> Quota:
     if manifest.get("kind") != KIND:
         raise ManifestError("kind", f"expected {KIND}, got {manifest.get('kind')!r}")
     metadata = read_mapping(manifest, "metadata", "")
-    namespace, name = (read_required_text(metadata, each, "metadata") for each in ("namespace", "name"))
+    namespace, name = (read_required_text(metadata, key, "metadata") for key in ("namespace", "name"))
     limits, used = _list(manifest, "spec", "overall"), _list(manifest, "status", "overallUsed")
     is_static = bool(read_sequence(read_mapping(manifest, "spec", ""), "staticAssignments", "spec"))
     is_reported = bool(read_optional_mapping(manifest, "status", ""))
@@ -134,17 +134,17 @@ def usage(spec: BindingSpec, clusters: Sequence[TargetCluster] | None = None) ->
     targets = spec.clusters if clusters is None else clusters
     found: dict[str, Fraction] = {}
     if spec.components:
-        for each in spec.components:
-            _add(found, each.replica_requirements, each.replicas * len(targets))
+        for component in spec.components:
+            _add(found, component.replica_requirements, component.replicas * len(targets))
     else:
-        _add(found, spec.replica_requirements, sum(each.replicas for each in targets))
+        _add(found, spec.replica_requirements, sum(target.replicas for target in targets))
     return found
 
 
 def grows(spec: BindingSpec, before: Iterable[_Assigned], after: Iterable[_Assigned]) -> bool:
     """Return whether a binding is charged with more after a change of its clusters."""
-    targets = ([TargetCluster(each.name, each.replicas) for each in side] for side in (before, after))
-    charged_before, charged_after = (sum(usage(spec, each).values()) for each in targets)
+    targets = ([TargetCluster(target.name, target.replicas) for target in side] for side in (before, after))
+    charged_before, charged_after = (sum(usage(spec, side).values()) for side in targets)
     return charged_after > charged_before
 
 
@@ -199,8 +199,8 @@ class Ledger:
     def __init__(self, quotas: Iterable[Quota]) -> None:
         """Start with what the quotas say is used."""
         self._quotas: dict[str, list[tuple[Quota, dict[str, Fraction]]]] = {}
-        for each in sorted(quotas, key=lambda quota: (quota.namespace, quota.name)):
-            self._quotas.setdefault(each.namespace, []).append((each, dict(each.used)))
+        for quota in sorted(quotas, key=lambda quota: (quota.namespace, quota.name)):
+            self._quotas.setdefault(quota.namespace, []).append((quota, dict(quota.used)))
 
     def charge(self, namespace: str, before: Usage, after: Usage) -> Excess | None:
         """Charge a write; return why it is refused, None if it is not. A refused one changes nothing.
@@ -231,7 +231,7 @@ class Ledger:
             return None
         one = usage(spec, [TargetCluster("", 1)])
         found = [_times_left(quota, own, one, used) for quota, used in self._quotas.get(namespace, ())]
-        return min((each for each in found if each is not None), default=None)
+        return min((limit for limit in found if limit is not None), default=None)
 
 
 def is_enforced(quota: Quota, bindings: Iterable[Binding], *, has_all: bool = True) -> bool | None:
@@ -248,8 +248,8 @@ def is_enforced(quota: Quota, bindings: Iterable[Binding], *, has_all: bool = Tr
     if not quota.is_reported or (quota.is_static and not has_all):
         return None
     charged: dict[str, Fraction] = {}
-    for each in bindings:
-        for name, amount in usage(each.spec).items():
+    for binding in bindings:
+        for name, amount in usage(binding.spec).items():
             if name in quota.limits:
                 charged[name] = charged.get(name, Fraction()) + amount
     used = {name: amount for name, amount in quota.used.items() if amount}
@@ -270,10 +270,10 @@ def enforced(
     """
     by_namespace: dict[str, list[Binding]] = {quota.namespace: [] for quota in quotas}
     has_refused = False
-    for each in bindings if by_namespace else ():
-        has_refused |= condition_of(each).reason == QUOTA_EXCEEDED
-        if each.key.namespace in by_namespace:
-            by_namespace[each.key.namespace].append(each)
+    for binding in bindings if by_namespace else ():
+        has_refused |= condition_of(binding).reason == QUOTA_EXCEEDED
+        if binding.key.namespace in by_namespace:
+            by_namespace[binding.key.namespace].append(binding)
     found = {}
     for quota in quotas:
         is_enforced_now = has_refused or is_enforced(quota, by_namespace[quota.namespace], has_all=has_all)

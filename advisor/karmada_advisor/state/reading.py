@@ -125,7 +125,7 @@ def may_be_cured(state: BindingState, binding: Binding, manifest: Mapping[str, A
         binding: The binding.
         manifest: The same as it was read.
     """
-    conflicts = any(each.is_conflict for each in state.rows)
+    conflicts = any(row.is_conflict for row in state.rows)
     return conflicts or bool(Suspended.of(manifest)) or lacks_a_decision(state, binding)
 
 
@@ -260,8 +260,8 @@ class _StateReading:
         tasks = self._tasks
         if not tasks:
             return None
-        reasons = [str(each.manifest.get("reason") or "") for each in tasks]
-        reason = next((each for each in reasons if each), "GracefulEviction")
+        reasons = [str(task.manifest.get("reason") or "") for task in tasks]
+        reason = next((text for text in reasons if text), "GracefulEviction")
         message = str(tasks[0].manifest.get("message") or "")
         since = tasks[0].creation_timestamp
         return self._named(StateName.MOVING, self._leaving, reason, message=message, since=since)
@@ -283,8 +283,8 @@ class _StateReading:
         if (suppressed := task.manifest.get("suppressDeletion")) is not None:
             stays = "still runs on", " until suppressDeletion of its eviction task is false"
             return stays if suppressed else ("is deleted now on", " (suppressDeletion is false)")
-        left = [seconds_left(each, self._facts.now) for each in self._tasks]
-        longest = max((each for each in left if each is not None), default=None)
+        left = [seconds_left(entry, self._facts.now) for entry in self._tasks]
+        longest = max((seconds for seconds in left if seconds is not None), default=None)
         at_most = "" if longest is None else f", {duration(longest)} more at most"
         targets = sorted(self._spec.target_names)
         healthy = f"{', '.join(targets)} {'is' if len(targets) == 1 else 'are'} healthy"

@@ -67,7 +67,7 @@ class Schedulers(Struct, frozen=True):
 
     def with_seen(self, found: Iterable[SchedulerShown]) -> Schedulers:
         """Return them with schedulers that have left something."""
-        return replace(self, seen={**self.seen, **{each.name: each for each in found}})
+        return replace(self, seen={**self.seen, **{scheduler.name: scheduler for scheduler in found}})
 
 
 def schedulers_of(

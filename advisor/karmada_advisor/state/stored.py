@@ -90,7 +90,7 @@ def required_on(manifest: Manifest) -> tuple[str, ...]:
 def evicting_from(manifest: Manifest) -> tuple[str, ...]:
     """Return the clusters whose copy of a binding runs until its eviction ends."""
     tasks = mappings(part(manifest, "spec").get("gracefulEvictionTasks"))
-    return tuple(str(each.get("fromCluster")) for each in tasks if each.get("purgeMode") not in PURGED)
+    return tuple(str(task.get("fromCluster")) for task in tasks if task.get("purgeMode") not in PURGED)
 
 
 def others_on(manifest: Manifest) -> tuple[str, ...]:
@@ -171,18 +171,18 @@ def mappings(value: object) -> list[Mapping[str, Any]]:
     """Return the mappings in a list, none for any other value."""
     if value is None or not isinstance(value, Sequence) or isinstance(value, str):
         return []
-    return [each for each in value if type(each) is dict or isinstance(each, Mapping)]
+    return [entry for entry in value if type(entry) is dict or isinstance(entry, Mapping)]
 
 
 def command_line(container: Mapping[str, Any]) -> list[str]:
     """Return the command and the arguments of a container."""
     lists = [container.get(name) for name in ("command", "args")]
-    return [str(word) for each in lists if isinstance(each, list) for word in each]
+    return [str(word) for words in lists if isinstance(words, list) for word in words]
 
 
 def texts(value: object) -> list[str]:
     """Return the texts in a list, none for any other value."""
-    return [each for each in value if isinstance(each, str)] if isinstance(value, list | tuple) else []
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list | tuple) else []
 
 
 def value_at(manifest: Mapping[str, Any] | None, *path: str) -> Any:
@@ -235,7 +235,7 @@ def with_namespace(manifest: Manifest, namespace: str) -> Manifest:
     if not is_namespaced(text_of(manifest, "kind")):
         return {
             **manifest,
-            "metadata": {name: each for name, each in metadata.items() if name != "namespace"},
+            "metadata": {name: value for name, value in metadata.items() if name != "namespace"},
         }
     if metadata.get("namespace"):
         return manifest
@@ -261,5 +261,5 @@ def foreign_refusals(message: str) -> list[Refused]:
     """Return the refusals that no filter of Karmada's own gives; none for the message of another error."""
     found = _REFUSALS.search(message)
     parts = _REFUSAL.split(found["refusals"]) if found is not None else ()
-    refused = [Refused(*each.strip().rstrip(".").partition(" ")[::2]) for each in parts]
+    refused = [Refused(*text.strip().rstrip(".").partition(" ")[::2]) for text in parts]
     return [each for each in refused if each.number.isdecimal() and not each.reason.startswith(REASONS)]

@@ -40,7 +40,7 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
         yield [Table(_SETUP, [_setup(use) for use in found.schedulers])]
     yield _process(found)
     if access:
-        ends = ((each.what, _end(each.ends, found.at)) for each in access.expiries)
+        ends = ((expiry.what, _end(expiry.ends, found.at)) for expiry in access.expiries)
         yield ["Ends:", *(f"- {what}: {end}" for what, end in ends)]
     if found.not_read:
         yield ["Not read:", *(f"- {kind}: {why}" for kind, why in found.not_read.items())]
@@ -49,7 +49,7 @@ def _sections(found: FleetStatus) -> Iterator[Section]:
     elif access and access.refused:
         yield [
             f"{access.reader or 'You'} may not list, in all namespaces: {', '.join(access.refused)}. It is granted by:",
-            *(Line(f"  {each}", breaks=False) for each in access.grant),
+            *(Line(f"  {line}", breaks=False) for line in access.grant),
         ]
 
 

@@ -137,7 +137,7 @@ def _heat_map(
         yield document.Paragraph("None of these losses does more to a workload than move it.")
         return
     names, shown = sorted(losses, key=lambda name: (_badness(losses[name]), name)), columns[:_ROWS]
-    occur = {loss.effect for found in losses.values() for each in found.values() for loss in each}
+    occur = {loss.effect for found in losses.values() for cell in found.values() for loss in cell}
     legend = ", ".join(f"{letter} {effect.value}" for effect, letter in LETTERS.items() if effect in occur)
     yield document.Paragraph(
         "Each cell: the worst class, and of the bindings of the policy that do not simply move or hold"

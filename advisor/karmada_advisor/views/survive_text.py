@@ -95,14 +95,14 @@ def policy_name(binding: model.BindingLosses) -> str:
 def remedies_of(report: model.SurvivalReport, number: int, group: LossGroup) -> list[model.LossRemedy]:
     """Return what mends a group of bindings in the loss of a domain."""
     policy = group.members[0][0].policy
-    found = (each for each in report.remedies if policy is not None and number in each.domains)
-    return [each for each in found if each.policy == policy and each.effect is group.effect]
+    found = (remedy for remedy in report.remedies if policy is not None and number in remedy.domains)
+    return [remedy for remedy in found if remedy.policy == policy and remedy.effect is group.effect]
 
 
 def capacity_of(report: model.SurvivalReport, number: int) -> list[model.LossRemedy]:
     """Return the least capacity to add so that nothing is short in the loss of a domain."""
-    found = (each for each in report.remedies if each.policy is None and number in each.domains)
-    return [each for each in found if each.effect is LossClass.SHORT]
+    found = (remedy for remedy in report.remedies if remedy.policy is None and number in remedy.domains)
+    return [remedy for remedy in found if remedy.effect is LossClass.SHORT]
 
 
 def fleet_remedies(report: model.SurvivalReport) -> list[model.LossRemedy]:

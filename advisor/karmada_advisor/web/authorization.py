@@ -57,8 +57,8 @@ class NamespaceHints(IdentityStruct):
             if self.clock() >= self._until:
                 await self._list()
                 self._until = self.clock() + _KEPT_SECONDS
-        subjects = (_key("User", user.name), *(_key("Group", each) for each in user.groups))
-        return set().union(*(self._known.get(each, ()) for each in subjects))
+        subjects = (_key("User", user.name), *(_key("Group", group) for group in user.groups))
+        return set().union(*(self._known.get(subject, ()) for subject in subjects))
 
     async def _list(self) -> None:
         found: dict[str, set[str]] = {}
@@ -93,7 +93,7 @@ def _add(item: Mapping[str, Any], found: dict[str, set[str]]) -> None:
 
 
 SHOWN: Final = (
-    *(Permission("list", each.group, each.plural) for each in WATCHED),
+    *(Permission("list", kind.group, kind.plural) for kind in WATCHED),
     LIST_QUOTAS,
     Permission("list", "policy.karmada.io", "clustertaintpolicies"),
     LIST_EVENTS,
@@ -172,8 +172,8 @@ class Authorization(IdentityStruct):
         return RequestRefusal(401, problem, {"WWW-Authenticate": "Bearer"}, hint=hint)
 
     async def _missing(self, user: User) -> list[Permission]:
-        allowed = await asyncio.gather(*(self.reviews.is_allowed(user, each) for each in SHOWN))
-        return [each for each, is_allowed in zip(SHOWN, allowed, strict=True) if not is_allowed]
+        allowed = await asyncio.gather(*(self.reviews.is_allowed(user, kind) for kind in SHOWN))
+        return [kind for kind, is_allowed in zip(SHOWN, allowed, strict=True) if not is_allowed]
 
 
 def _unknown(error: TooManyRefusedError | ReviewUnavailableError) -> RequestRefusal:

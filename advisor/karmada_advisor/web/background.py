@@ -71,15 +71,15 @@ class LossView(Struct, frozen=True, dict=True):
         found = self._losses.get(key)
         if found is None:
             return []
-        pairs = [(self.report.domains[number], each) for each in found.losses for number in each.domains]
+        pairs = [(self.report.domains[number], loss) for loss in found.losses for number in loss.domains]
         return sorted(pairs, key=lambda pair: (not pair[1].dark, -pair[1].missing))
 
     def domain(self, kind: str, name: str) -> tuple[int, DomainLoss] | None:
         """Return a domain and its number; None if the report has none such."""
         found = (
-            (number, each)
-            for number, each in enumerate(self.report.domains)
-            if (each.kind, each.name) == (kind, name)
+            (number, domain)
+            for number, domain in enumerate(self.report.domains)
+            if (domain.kind, domain.name) == (kind, name)
         )
         return next(found, None)
 

@@ -35,7 +35,7 @@ _LABELS: Final = {"FILTER": "pass the filters", "SELECT": "selected"}
 
 def funnel(explanation: Explanation) -> tuple[FunnelStep, ...]:
     """Return the columns: all clusters, those that pass the filters, the selected ones, and those with a result."""
-    stages = {each.name: each for each in explanation.funnel}
+    stages = {step.name: step for step in explanation.funnel}
     first = stages.get("FILTER")
     if first is None:
         return ()
@@ -45,7 +45,7 @@ def funnel(explanation: Explanation) -> tuple[FunnelStep, ...]:
         if stage is not None and stage.after is not None:
             found.append((label, stage.after, stage.decisive))
     if "DIVIDE" in stages:
-        targets = sum(1 for each in explanation.clusters if each.is_target)
+        targets = sum(1 for row in explanation.clusters if row.is_target)
         found.append(
             ("get replicas" if explanation.binding.replicas else "get it", targets, stages["DIVIDE"].decisive)
         )

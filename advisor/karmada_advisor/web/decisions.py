@@ -90,7 +90,7 @@ def _of_record(record: Mapping[str, Any]) -> DecisionRow:
         message=error.get("message") or "",
         ending=record["ending"],
         micros=record["tookMicros"],
-        refused_by={each["by"]: each["count"] for each in last["refused"]},
+        refused_by={refusal["by"]: refusal["count"] for refusal in last["refused"]},
     )
 
 
@@ -115,4 +115,4 @@ def of_objects(rows: Iterable[IndexedBinding]) -> tuple[DecisionRow, ...]:
 
 
 def _stored(row: IndexedBinding) -> tuple[Target, ...]:
-    return tuple(Target(each.name, each.replicas) for each in sorted(row.binding.spec.clusters))
+    return tuple(Target(target.name, target.replicas) for target in sorted(row.binding.spec.clusters))

@@ -107,7 +107,7 @@ class ClusterShown(Struct, frozen=True):
 
     def resource(self, name: str) -> ResourceShare | None:
         """Return the share of a resource, None if the cluster does not report it."""
-        return next((each for each in self.resources if each.name == name), None)
+        return next((resource for resource in self.resources if resource.name == name), None)
 
 
 class StateCount(Struct, frozen=True):
@@ -149,10 +149,10 @@ def fleet_of(state: PageState) -> FleetOverview:
         source=state.source,
         at=format_time(state.read_at),
         clusters=clusters,
-        not_ready=sum(1 for each in clusters if not each.is_ready),
-        tainted=sum(1 for each in clusters if each.taints),
+        not_ready=sum(1 for cluster in clusters if not cluster.is_ready),
+        tainted=sum(1 for cluster in clusters if cluster.taints),
         bindings=len(index),
-        states=tuple(StateCount(each, counts[each]) for each in StateName if counts[each]),
+        states=tuple(StateCount(name, counts[name]) for name in StateName if counts[name]),
         problems=tuple(state.problems),
     )
 
@@ -160,7 +160,7 @@ def fleet_of(state: PageState) -> FleetOverview:
 @lru_cache(maxsize=4)
 def clusters_of(contents: PageContents) -> tuple[ClusterShown, ...]:
     """Return all clusters, in the order in which they were read."""
-    return tuple(cluster_shown(contents, each) for each in contents.objects.clusters)
+    return tuple(cluster_shown(contents, cluster) for cluster in contents.objects.clusters)
 
 
 def cluster_shown(contents: PageContents, cluster: Cluster) -> ClusterShown:

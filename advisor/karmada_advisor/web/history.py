@@ -90,7 +90,7 @@ async def read_events(connection: ApiConnection, manifest: Mapping[str, Any]) ->
 
     try:
         async with asyncio.timeout(_SECONDS):
-            return [each for found in await asyncio.gather(*map(of, uids)) for each in found]
+            return [event for found in await asyncio.gather(*map(of, uids)) for event in found]
     except TimeoutError:
         raise ApiError(f"no Events within {_SECONDS:g} s") from None
 

@@ -199,5 +199,5 @@ def _in_state(rows: Sequence[IndexedBinding], state: str) -> Sequence[IndexedBin
         rank = 2 * WORST_FIRST[StateName(state)]
     except ValueError:
         return []
-    first, end = (bisect_left(rows, (each,)) for each in (rank, rank + 2))
+    first, end = (bisect_left(rows, (bound,)) for bound in (rank, rank + 2))
     return rows[first:end]

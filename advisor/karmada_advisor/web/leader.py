@@ -41,7 +41,7 @@ ReadState = Callable[[ProcessAddress], ProcessState]
 async def addresses_of(host: str, port: int) -> Sequence[str]:
     """Return the addresses of a name. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=1)  # SOCK_STREAM
-    return list(dict.fromkeys(str(each[4][0]) for each in found))
+    return list(dict.fromkeys(str(address[4][0]) for address in found))
 
 
 class LeaderRecords(IdentityStruct):
@@ -102,7 +102,7 @@ class LeaderRecords(IdentityStruct):
                 f"the scheduler's leader is not known: no replica behind {', '.join(self.urls)}"
             )
         said = []
-        for answer in asyncio.as_completed([asyncio.to_thread(self._asked, each) for each in replicas]):
+        for answer in asyncio.as_completed([asyncio.to_thread(self._asked, address) for address in replicas]):
             replica, state = await answer
             if state.is_leading and state.name == process_name(holder):
                 return replica
@@ -133,7 +133,7 @@ class LeaderRecords(IdentityStruct):
         for url in self.urls:
             parts = urlsplit(url)
             addresses = await self.resolve(parts.hostname or "", parts.port or 443)
-            found += [ProcessAddress(url, ip=each, token=token, tls=self.tls) for each in addresses]
+            found += [ProcessAddress(url, ip=address, token=token, tls=self.tls) for address in addresses]
         return found
 
     async def _fresh_token(self) -> str:

@@ -190,11 +190,11 @@ class Pages:
         """
         row_of = self._environment.get_template("macros.html").module.binding_row  # type: ignore[attr-defined]
         kept, rows, now = contents.rendered_rows, [], time.monotonic() // _ROW_SECONDS
-        for each in found:
-            key = (each.key, each.stamp, here, of_namespace, cause := cause_of(each), now)
+        for binding in found:
+            key = (binding.key, binding.stamp, here, of_namespace, cause := cause_of(binding), now)
             row = kept.get(key)
             if row is None:
-                row = kept[key] = row_of(contents.row(each), here, of_namespace, cause)
+                row = kept[key] = row_of(contents.row(binding), here, of_namespace, cause)
                 while len(kept) > KEPT_ROWS:
                     kept.popitem(last=False)
             rows.append(row)

@@ -113,9 +113,9 @@ def quotas_of(namespace: str, listed: Mapping[str, Any]) -> NamespaceQuotas:
     own = [
         each for each in mappings(listed.get("items")) if value_at(each, "metadata", "namespace") == namespace
     ]
-    rows = sorted((row for each in own for row in _rows(each)), key=lambda row: (row.quota, row.resource))
+    rows = sorted((row for quota in own for row in _rows(quota)), key=lambda row: (row.quota, row.resource))
     are_all = not value_at(listed, "metadata", "continue")
-    manifests = [FEDERATED_RESOURCE_QUOTAS.typed(each) for each in own] if are_all else None
+    manifests = [FEDERATED_RESOURCE_QUOTAS.typed(quota) for quota in own] if are_all else None
     has_more = not are_all or len(rows) > MOST_ROWS
     return NamespaceQuotas(tuple(rows[:MOST_ROWS]), has_more, manifests=manifests)
 

@@ -83,7 +83,7 @@ def clusters_page(found: Sequence[ClusterShown], asked: AskedPage) -> CursorPage
     """Return a page of clusters in any order; cursors are names. Raises CursorError."""
     start, name = 0, asked.after or asked.before
     if name:
-        at = next((number for number, each in enumerate(found) if each.name == name), None)
+        at = next((number for number, cluster in enumerate(found) if cluster.name == name), None)
         if at is None:
             raise CursorError(f"cluster {name}, at which the page begins, is not in the list any more")
         start = at + 1 if asked.after else at - asked.limit
@@ -147,7 +147,7 @@ def loss_of(request: HttpRequest) -> Loss:
     try:
         return Loss(asked)
     except ValueError:
-        words = ", ".join(each.value for each in Loss)
+        words = ", ".join(loss.value for loss in Loss)
         raise RequestRefusedError(400, f"loss must be one of {words}") from None
 
 
@@ -188,7 +188,7 @@ def is_wanted(row: DecisionRow, request: HttpRequest) -> bool:
         (not text or text in str(row).lower())
         and (not namespace or row.namespace == namespace)
         and (not reason or row.reason == reason)
-        and (not cluster or any(each.name == cluster for each in row.placement or ()))
+        and (not cluster or any(target.name == cluster for target in row.placement or ()))
     )
 
 

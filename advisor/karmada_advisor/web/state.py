@@ -79,22 +79,22 @@ class BindingRow(BindingEntry, frozen=True):
     @property
     def running(self) -> Share | None:
         """Clusters on which it is applied, of all that it has; None if no cluster has reported."""
-        rows = [each for each in self.state.rows if each.wanted is not None]
-        if all(each.applied is Applied.NOT_REPORTED for each in rows):
+        rows = [row for row in self.state.rows if row.wanted is not None]
+        if all(row.applied is Applied.NOT_REPORTED for row in rows):
             return None
-        return Share(sum(each.applied is Applied.YES for each in rows), len(rows))
+        return Share(sum(row.applied is Applied.YES for row in rows), len(rows))
 
     @property
     def ready(self) -> Share | None:
         """Replicas that are ready, of all that its clusters should run; None if no cluster has reported any."""
-        rows = [each for each in self.state.rows if each.wanted is not None]
-        if all(each.ready is None for each in rows):
+        rows = [row for row in self.state.rows if row.wanted is not None]
+        if all(row.ready is None for row in rows):
             return None
-        return Share(sum(each.ready or 0 for each in rows), sum(each.wanted or 0 for each in rows))
+        return Share(sum(row.ready or 0 for row in rows), sum(row.wanted or 0 for row in rows))
 
     def on(self, cluster: str) -> ClusterStatus | None:
         """Return what is stored about it on a cluster; None if it is not there."""
-        return next((each for each in self.state.rows if each.name == cluster), None)
+        return next((row for row in self.state.rows if row.name == cluster), None)
 
 
 def row_of(
@@ -154,7 +154,7 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
     @cached_property
     def cluster_by_name(self) -> Mapping[str, Cluster]:
         """The clusters by name."""
-        return {each.name: each for each in self.objects.clusters}
+        return {cluster.name: cluster for cluster in self.objects.clusters}
 
     @cached_property
     def places(self) -> Sequence[str]:
@@ -168,8 +168,8 @@ class PageContents(Struct, frozen=True, eq=False, dict=True):
         if self.watched is not None:
             return self.watched
         return BindingIndex(
-            indexed(each, self.objects.manifests.get(each.key), self.facts)
-            for each in {each.key: each for each in self.objects.bindings}.values()
+            indexed(binding, self.objects.manifests.get(binding.key), self.facts)
+            for binding in {binding.key: binding for binding in self.objects.bindings}.values()
         )
 
     def row(self, found: IndexedBinding) -> BindingRow:

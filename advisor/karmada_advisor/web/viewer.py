@@ -81,7 +81,7 @@ class Viewer(Struct, frozen=True):
         found = sorted({*await self.hints(), self.home} - {""}, key=lambda each: (each != self.home, each))
         found = found[:MOST_NAMESPACES]
         allowed = await asyncio.gather(*map(self.may_list, found))
-        return [each for each, is_allowed in zip(found, allowed, strict=True) if is_allowed]
+        return [namespace for namespace, is_allowed in zip(found, allowed, strict=True) if is_allowed]
 
     async def scope(self, reveal: Reveal, namespace: str, existing: Sequence[str]) -> Scope:
         """Return what of the fleet answers are computed from.
@@ -148,7 +148,7 @@ class Viewer(Struct, frozen=True):
     async def sees_templates(self, groups: Iterable[str]) -> bool:
         """Return whether they may list the templates of some API groups in all namespaces; of "", Pods."""
         wanted = [Permission("list", group, "*" if group else "pods") for group in dict.fromkeys(groups)]
-        return all(await asyncio.gather(*(self.may(each, "") for each in wanted)))
+        return all(await asyncio.gather(*(self.may(kind, "") for kind in wanted)))
 
     def check_known(self) -> None:
         """Check that somebody was let in.

@@ -69,7 +69,7 @@ class WatchedFleet:
         self._source = source
         # Policies as manifests. A BindingKey is equal to the ObjectId of its binding.
         self._known: dict[str, dict[ObjectId | BindingKey, Cluster | Binding | Manifest]]
-        self._known = {each.kind: {} for each in (karmada.CLUSTERS, *BINDINGS, *POLICIES)}
+        self._known = {kind.kind: {} for kind in (karmada.CLUSTERS, *BINDINGS, *POLICIES)}
         self._manifests = PackedManifests()
         self._problems: dict[ObjectId, str] = {}
         self._surroundings = Surroundings()
@@ -84,8 +84,8 @@ class WatchedFleet:
     @property
     def bindings(self) -> list[Binding]:
         """All bindings."""
-        known = (self._known[each.kind].values() for each in BINDINGS)
-        return [each for found in known for each in found if isinstance(each, Binding)]
+        known = (self._known[kind.kind].values() for kind in BINDINGS)
+        return [binding for found in known for binding in found if isinstance(binding, Binding)]
 
     def put(self, resource: karmada.Resource, item: Manifest, *, is_listed: bool = False) -> None:
         """Take an object.
@@ -124,14 +124,14 @@ class WatchedFleet:
     def keep_only(self, resource: karmada.Resource, listed: Collection[ObjectId]) -> None:
         """Forget the objects of a kind that a complete list lacks."""
         known = map(ObjectId._make, self._known[resource.kind])
-        unread = (each for each in self._problems if each.kind == resource.kind)
-        for each in [found for found in (*known, *unread) if found not in listed]:
-            self._forget(each)
-            self._problems.pop(each, None)
+        unread = (problem for problem in self._problems if problem.kind == resource.kind)
+        for key in [found for found in (*known, *unread) if found not in listed]:
+            self._forget(key)
+            self._problems.pop(key, None)
 
     def count(self, resource: karmada.Resource) -> int:
         """Return the number of known objects of a kind, those included that cannot be read."""
-        unread = sum(each.kind == resource.kind for each in self._problems)
+        unread = sum(problem.kind == resource.kind for problem in self._problems)
         return len(self._known[resource.kind]) + unread
 
     def _version_of(self, found: ObjectId) -> tuple[str, int]:
@@ -218,7 +218,7 @@ class WatchedFleet:
         self._facts = self.objects([]).facts(found.process)
         if self._index is None:
             return
-        names = {each.spec.responsible_scheduler for each in self.bindings}
+        names = {binding.spec.responsible_scheduler for binding in self.bindings}
         changed = {
             name
             for name in names
@@ -235,7 +235,7 @@ class WatchedFleet:
 
     def rows(self, bindings: Iterable[Binding]) -> list[IndexedBinding]:
         """Return what an index holds of bindings; the index is made of those of all."""
-        return [indexed(each, self._manifests.get(each.key), self._facts) for each in bindings]
+        return [indexed(binding, self._manifests.get(binding.key), self._facts) for binding in bindings]
 
     def begin(self, rows: Iterable[IndexedBinding]) -> None:
         """Make the index; from now on each change updates it."""
@@ -243,7 +243,7 @@ class WatchedFleet:
 
     def objects(self, bindings: list[Binding]) -> Fleet:
         """Return the objects as they are now, with some of the bindings."""
-        policies = [each for resource in POLICIES for each in self._known[resource.kind].values()]
+        policies = [manifest for resource in POLICIES for manifest in self._known[resource.kind].values()]
         return replace(
             self._surroundings.objects,
             source=self._source,
@@ -252,7 +252,7 @@ class WatchedFleet:
             bindings=bindings,
             manifests=self._manifests.copy() if bindings else self._manifests,
             policies=None if self.unread_policies else policies,
-            coverage=Coverage({each.kind for each in (karmada.CLUSTERS, *BINDINGS)}),
+            coverage=Coverage({kind.kind for kind in (karmada.CLUSTERS, *BINDINGS)}),
             problems=list(self._problems.values()),
             unreadable={BindingKey(*key): text for key, text in self._problems.items() if key.kind in KINDS},
             warnings=[*self._surroundings.objects.warnings, *self.unread_policies.values()],
@@ -277,7 +277,7 @@ class WatchedFleet:
 
 
 def _templates_of(found: Surroundings) -> tuple[object, ...]:
-    return found.unread_templates, [(reference_of(each), each.labels) for each in found.templates]
+    return found.unread_templates, [(reference_of(template), template.labels) for template in found.templates]
 
 
 def id_of(resource: karmada.Resource, item: Manifest) -> ObjectId:

@@ -105,7 +105,7 @@ class Watcher(Lister):
     @property
     def watch_ages(self) -> Mapping[str, float]:
         """The seconds since each watch has said something, by kind; those that have not begun are missing."""
-        return {resource.kind: each.age for resource, each in tuple(self._reflectors.items())}
+        return {resource.kind: reflector.age for resource, reflector in tuple(self._reflectors.items())}
 
     def note_request(self) -> None:
         """Note a request, from the thread of the server."""
@@ -183,7 +183,7 @@ class Watcher(Lister):
             return
         if resource in BINDINGS:
             count = sum(map(self.fleet.count, BINDINGS))
-            total = sum(self._totals.get(each.kind, 0) for each in BINDINGS)
+            total = sum(self._totals.get(kind.kind, 0) for kind in BINDINGS)
         else:
             total = self._totals.get(resource.kind, 0)
         self.progress = f"{count:,} of {max(count, total):,} {name} read"

@@ -106,7 +106,7 @@ def answer(
                 *(() if next_holds else [*_restarted(objects, question), *more(root)]),
             ]
         ),
-        ineffective=tuple(_ineffective(root, each) for each in found.ineffective[:_MAX_INEFFECTIVE]),
+        ineffective=tuple(_ineffective(root, tried) for tried in found.ineffective[:_MAX_INEFFECTIVE]),
         search=shown.SearchShown(
             complete=found.complete,
             decisions=objects.decisions,
@@ -154,7 +154,7 @@ def _present(objects: ObjectSet) -> Sequence[TargetCluster]:
 
 
 def _targets(targets: Sequence[TargetCluster]) -> tuple[Target, ...]:
-    return tuple(Target(each.name, each.replicas) for each in targets)
+    return tuple(Target(target.name, target.replicas) for target in targets)
 
 
 _GATES: Final = (
@@ -240,7 +240,7 @@ def _restarted(objects: ObjectSet, question: WhyNotQuestion) -> list[shown.Verif
 def _ranked(remedies: Sequence[shown.VerifiedRemedy]) -> tuple[shown.VerifiedRemedy, ...]:
     """Return remedies by harm, and number them."""
     found = sorted(remedies, key=lambda each: each.harm.degree)
-    return tuple(replace(each, rank=number) for number, each in enumerate(found, 1))
+    return tuple(replace(remedy, rank=number) for number, remedy in enumerate(found, 1))
 
 
 def _remedy(
@@ -270,9 +270,9 @@ def _undispatched(objects: ObjectSet, outcome: ScheduledObjects) -> str:
     """Return that what starts does not arrive, if dispatching is suspended there; "" if it is not."""
     suspended, had = Suspended.of(objects.bindings[objects.ref][0]), dict(_present(objects))
     names = [
-        each.name
-        for each in outcome.scheduled.targets
-        if suspended.concerns(each.name) and each.replicas > had.get(each.name, -1)
+        target.name
+        for target in outcome.scheduled.targets
+        if suspended.concerns(target.name) and target.replicas > had.get(target.name, -1)
     ]
     return f"Dispatching to {', '.join(names)} is suspended: nothing new arrives there." if names else ""
 
@@ -285,8 +285,8 @@ def _ineffective(root: ScheduledObjects, tried: tuple[Edit, ScheduledObjects]) -
 
 def _stopped(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> int:
     """Return the replicas that stop in one cluster (and may start in another)."""
-    left = {each.name: each.replicas for each in after}
-    return sum(max(0, each.replicas - left.get(each.name, 0)) for each in before)
+    left = {target.name: target.replicas for target in after}
+    return sum(max(0, target.replicas - left.get(target.name, 0)) for target in before)
 
 
 def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -> shown.Touched:
@@ -297,7 +297,7 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
     """
     mine = objects.bindings[objects.ref][1]
     claimed = 1
-    if any(each.target.is_policy or each.side is Side.QUOTA for each in found.edits):
+    if any(edit.target.is_policy or edit.side is Side.QUOTA for edit in found.edits):
         return shown.Touched(claimed, checked=False)
     if not objects.has_all_bindings:
         return shown.Touched(claimed, checked=not found.sides - {Side.TRIGGER, Side.WORKLOAD})
@@ -305,14 +305,14 @@ def _touched(objects: ObjectSet, found: Answer, may_check: Callable[[], bool]) -
         claimed = sum(1 for _, each in objects.bindings.values() if _policy_of(each) == _policy_of(mine))
     if not found.sides & {Side.CLUSTER, Side.COMPETITOR, Side.PEER}:
         return shown.Touched(claimed, checked=True)
-    others = [each for _, each in objects.bindings.values() if each.key != objects.key]
+    others = [binding for _, binding in objects.bindings.values() if binding.key != objects.key]
     if len(others) > _MAX_CHECKED:
         return shown.Touched(claimed, checked=False)
     changed = 0
-    for each in others:
+    for other in others:
         if not may_check():
             return shown.Touched(claimed + changed, checked=False)
-        changed += objects.differs(each.key, found.edits)
+        changed += objects.differs(other.key, found.edits)
     return shown.Touched(claimed + changed, checked=True)
 
 

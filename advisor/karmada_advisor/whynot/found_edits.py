@@ -59,7 +59,7 @@ class Answer(Struct, frozen=True):
     @property
     def cost(self) -> float:
         """The effort of all edits."""
-        return math.fsum(each.cost for each in self.edits)
+        return math.fsum(edit.cost for edit in self.edits)
 
     @property
     def sides(self) -> frozenset[Side]:
@@ -109,15 +109,15 @@ def irreducible(
     current = _shrunk(ordered(edits), reaches)
     for _ in range(_ROUNDS):
         before = list(current)
-        for index, each in enumerate(current):
+        for index, edit in enumerate(current):
             others = [*current[:index], *current[index + 1 :]]
-            current[index] = least(each, partial(reaches, *others), has_time)
+            current[index] = least(edit, partial(reaches, *others), has_time)
         current = _shrunk(current, reaches)
         if current == before:
             outcome = objects.outcome(current)
             assert outcome is not None  # it was computed by ``_shrunk`` or ``least``
-            mine = {each: each for each in current}
-            return Answer(tuple(mine[each] for each, _ in outcome.patched.operations), outcome)
+            mine = {edit: edit for edit in current}
+            return Answer(tuple(mine[edit] for edit, _ in outcome.patched.operations), outcome)
     return None
 
 
@@ -125,8 +125,8 @@ def _shrunk(edits: list[Edit], reaches: Callable[..., bool]) -> list[Edit]:
     """Leave out edits, the most expensive first, until none can be left out."""
     current = list(edits)
     while len(current) > 1:
-        for each in sorted(current, key=lambda one: -one.cost):
-            rest = [one for one in current if one is not each]
+        for edit in sorted(current, key=lambda one: -one.cost):
+            rest = [one for one in current if one is not edit]
             if reaches(*rest):
                 current = rest
                 break
@@ -137,12 +137,12 @@ def _shrunk(edits: list[Edit], reaches: Callable[..., bool]) -> list[Edit]:
 
 def sides_of(edits: Iterable[Edit]) -> frozenset[Side]:
     """Return the parts of the system that edits change."""
-    return frozenset(each.side for each in edits)
+    return frozenset(edit.side for edit in edits)
 
 
 def kinds_of(edits: Iterable[Edit]) -> tuple[str, ...]:
     """Return what edits do, sorted."""
-    return tuple(sorted(each.op for each in edits))
+    return tuple(sorted(edit.op for edit in edits))
 
 
 def keys_of(edits: Iterable[Edit]) -> frozenset[object]:
@@ -159,9 +159,9 @@ def simplest(answers: Sequence[Answer]) -> list[Answer]:
 
     To place a binding anywhere, somebody who can change one thing does not change two.
     """
-    harmless = [len(each.edits) for each in answers if each.harm is Harm.NONE]
-    fewest = min(harmless, default=min((len(each.edits) for each in answers), default=0))
-    return [each for each in answers if len(each.edits) <= fewest]
+    harmless = [len(answer.edits) for answer in answers if answer.harm is Harm.NONE]
+    fewest = min(harmless, default=min((len(answer.edits) for answer in answers), default=0))
+    return [answer for answer in answers if len(answer.edits) <= fewest]
 
 
 def best(answers: Sequence[Answer], count: int) -> list[Answer]:
@@ -173,20 +173,20 @@ def best(answers: Sequence[Answer], count: int) -> list[Answer]:
     ranked = sorted(answers, key=rank)
     chosen: list[Answer] = []
     for harm in Harm:
-        same = [each for each in ranked if each.harm is harm]
-        for each in same:
-            if all(each.sides != other.sides for other in chosen):
-                chosen.append(each)
-        for each in same:
-            if all(kinds_of(each.edits) != kinds_of(other.edits) for other in chosen):
-                chosen.append(each)
-        chosen += [each for each in same if each not in chosen]
+        same = [answer for answer in ranked if answer.harm is harm]
+        for answer in same:
+            if all(answer.sides != other.sides for other in chosen):
+                chosen.append(answer)
+        for answer in same:
+            if all(kinds_of(answer.edits) != kinds_of(other.edits) for other in chosen):
+                chosen.append(answer)
+        chosen += [answer for answer in same if answer not in chosen]
     return sorted(chosen[:count], key=rank)
 
 
 def harm_of(edits: Sequence[Edit]) -> Harm:
     """Return the harm of the worst edit."""
-    return max((each.harm for each in edits), key=lambda each: each.degree, default=Harm.NONE)
+    return max((edit.harm for edit in edits), key=lambda each: each.degree, default=Harm.NONE)
 
 
 def caution_of(
@@ -201,13 +201,13 @@ def caution_of(
         gates: The feature gates and rules, for the capacity of clusters and what an affinity selects.
     """
     found: dict[str, None] = {}
-    for each in edits:
-        if each.harm is Harm.UNCHECKED:
-            found[_unchecked(before, after, gates, lacks=each.op.startswith("dropRequest"))] = None
-        elif each.harm is Harm.WIDENS and not each.caution:
+    for edit in edits:
+        if edit.harm is Harm.UNCHECKED:
+            found[_unchecked(before, after, gates, lacks=edit.op.startswith("dropRequest"))] = None
+        elif edit.harm is Harm.WIDENS and not edit.caution:
             found[_widened(before, after, gates)] = None
-        elif each.caution:
-            found[each.caution] = None
+        elif edit.caution:
+            found[edit.caution] = None
     return " ".join(found)
 
 

@@ -48,9 +48,9 @@ def _has_all_replicas(binding: Binding) -> bool:
     spec = binding.spec
     if not has_replicas(binding) or spec.placement is None:
         return True
-    present = [each.replicas for each in spec.clusters]
+    present = [target.replicas for target in spec.clusters]
     if spec.placement.is_duplicated:
-        return all(each == spec.replicas for each in present)
+        return all(count == spec.replicas for count in present)
     return sum(present) == spec.replicas
 
 
@@ -162,7 +162,7 @@ def blocker_of(outcome: ScheduledObjects, cluster: str) -> GoalBlocker:
     if not attempts:
         return GoalBlocker(BlockedStep.TRIGGER, "SchedulerError", (scheduled.problem,))
     last = last_attempt(outcome)
-    found = [_in_attempt(each, cluster) for each in ((last,) if last else attempts)]
+    found = [_in_attempt(attempt, cluster) for attempt in ((last,) if last else attempts)]
     return max(found, key=lambda each: each.step)
 
 
@@ -180,7 +180,7 @@ def last_attempt(outcome: ScheduledObjects) -> TermAttempt | None:
     decision = outcome.scheduled.decision
     if decision is None or decision.error is not None:
         return None
-    return next((each for each in reversed(decision.attempts) if each.error is None), None)
+    return next((attempt for attempt in reversed(decision.attempts) if attempt.error is None), None)
 
 
 def _in_attempt(attempt: TermAttempt, cluster: str) -> GoalBlocker:

@@ -101,17 +101,17 @@ def patched(edits: Iterable[Edit], manifests: Mapping[ObjectRef, Manifest]) -> P
     """
     changed: dict[ObjectRef, Any] = {}
     operations = []
-    for each in ordered(edits):
-        manifest = changed.get(each.target)
+    for edit in ordered(edits):
+        manifest = changed.get(edit.target)
         if manifest is None:
-            if each.target not in manifests:
+            if edit.target not in manifests:
                 return None
-            manifest = manifests[each.target]
-        found = operation(each, manifest)
+            manifest = manifests[edit.target]
+        found = operation(edit, manifest)
         if found is None:
             return None
-        changed[each.target] = _applied(found, manifest, list(_parts(found["path"])))
-        operations.append((each, found))
+        changed[edit.target] = _applied(found, manifest, list(_parts(found["path"])))
+        operations.append((edit, found))
     return Patched(changed, operations)
 
 

@@ -151,7 +151,7 @@ class ObjectSet(Struct, dict=True):
     @cached_property
     def values(self) -> FleetValues:
         """What the clusters have as they were read."""
-        return FleetValues(each for _, each in self.clusters.values())
+        return FleetValues(cluster for _, cluster in self.clusters.values())
 
     @cached_property
     def others(self) -> Sequence[Binding]:
@@ -197,7 +197,7 @@ class ObjectSet(Struct, dict=True):
             return False
         before = self._without_edits.get(key)
         if before is None:
-            bindings = [each for _, each in self.bindings.values()]
+            bindings = [binding for _, binding in self.bindings.values()]
             before = self._schedule(self.snapshot, bindings, key)
             self._without_edits[key] = before
         changed = self._scheduled(NO_EDITS, found, key)
@@ -214,7 +214,7 @@ class ObjectSet(Struct, dict=True):
             return None
         try:
             clusters = [self._parsed(ref, each) for ref, each in manifests.items() if ref.kind == CLUSTER]
-            written = {ref: each for ref, each in manifests.items() if ref in self.bindings}
+            written = {ref: manifest for ref, manifest in manifests.items() if ref in self.bindings}
             changed = {ref: Binding.from_manifest(manifest) for ref, manifest in written.items()}
         except ManifestError:
             return None
@@ -245,14 +245,14 @@ class ObjectSet(Struct, dict=True):
         The others are scheduled only where their decisions can change this one.
         """
         is_coupled = self.rules.is_coupled
-        wanted = bindings if is_coupled else [next(each for each in bindings if each.key == key)]
-        chosen = [as_new(each) for each in wanted] if self.as_new else wanted
+        wanted = bindings if is_coupled else [next(binding for binding in bindings if binding.key == key)]
+        chosen = [as_new(binding) for binding in wanted] if self.as_new else wanted
         if is_coupled:
             self.rules.objects.show(snapshot, chosen)
         else:
             self.rules.objects.snapshot = snapshot
         results = Simulation(self.rules, snapshot, keep_steps=keep_steps).run(chosen)
-        return scheduled_of(next(each for each in results if each.binding.key == key))
+        return scheduled_of(next(result for result in results if result.binding.key == key))
 
     def _with_policies(self, manifests: Mapping[ObjectRef, Manifest]) -> Mapping[ObjectRef, Manifest] | None:
         """Return changed objects with what the binding receives from changed policies; None for edits of both."""
@@ -324,7 +324,7 @@ class ObjectSet(Struct, dict=True):
         The core's caches follow a log of changes, so the snapshots of this object are one sequence: the clusters that
         were replaced in the snapshot before this one change back.
         """
-        replaced = {each.name: each for each in clusters}
+        replaced = {cluster.name: cluster for cluster in clusters}
         if replaced == self._replaced:
             return self._latest
         for name in sorted(self._replaced.keys() | replaced.keys()):

@@ -63,7 +63,7 @@ def least(change: Edit, reaches: Callable[[Edit], bool], may_go_on: Callable[[],
         if not may_go_on():
             monotone = "unchecked"
             break
-        between = sum(1 for each in tried if min(amount.base, fails_at) < each < max(amount.base, fails_at))
+        between = sum(1 for count in tried if min(amount.base, fails_at) < count < max(amount.base, fails_at))
         samples = _samples(amount.base, fails_at, SAMPLES - between)
         smaller = next((sample for sample in samples if holds(sample)), None)
         if smaller is None:

@@ -63,7 +63,7 @@ def with_remedies(
     state, policies = explanation.state, using.fleet.policies or ()
     manifest = using.fleet.manifests[binding.key]
     propagating = [resumed(binding, manifest, policies)]
-    if any(each.is_conflict for each in state.rows):
+    if any(row.is_conflict for row in state.rows):
         propagating.append(overwritten(binding, manifest, policies))
     arriving = (_remedy(remedy, explanation) for remedy in propagating if remedy is not None)
     explanation = replace(explanation, remedies=tuple(arriving))
@@ -80,7 +80,7 @@ def with_remedies(
         causes=lambda _: (),
     )
     remedies = list(found.remedies)
-    if found.next_holds and not remedies and any(each.code == _NOT_RETRIED for each in explanation.causes):
+    if found.next_holds and not remedies and any(cause.code == _NOT_RETRIED for cause in explanation.causes):
         asking = decided_again(binding, manifest, found.next.result, inputs.facts.now or datetime.now(UTC))
         remedies += [asking] if asking is not None else []
     facts, listed = found.search, (*(_remedy(each, explanation) for each in remedies), *explanation.remedies)
@@ -106,19 +106,19 @@ def editable(using: Explaining, key: BindingKey, bindings: Sequence[Binding] | N
     """
     objects = using.fleet
     chosen = objects.bindings if bindings is None else bindings
-    mine = next(each for each in chosen if each.key == key)
+    mine = next(binding for binding in chosen if binding.key == key)
     quotas = objects.quotas_of(key.namespace) or ()
     counting = {ObjectRef(QUOTA, quota.namespace, quota.name) for quota in quotas}
     return ObjectSet(
         key,
         using.dry_run,
         {
-            ObjectRef(CLUSTER, "", each.name): (objects.manifests[each.name], each)
-            for each in objects.clusters
+            ObjectRef(CLUSTER, "", cluster.name): (objects.manifests[cluster.name], cluster)
+            for cluster in objects.clusters
         },
-        {ObjectRef(*each.key): (objects.manifests[each.key], each) for each in chosen},
-        quotas={ref: each for each in objects.quotas or () if (ref := ObjectRef.of(each)) in counting},
-        policies={ObjectRef.of(each): each for each in objects.policies or ()},
+        {ObjectRef(*binding.key): (objects.manifests[binding.key], binding) for binding in chosen},
+        quotas={ref: quota for quota in objects.quotas or () if (ref := ObjectRef.of(quota)) in counting},
+        policies={ObjectRef.of(policy): policy for policy in objects.policies or ()},
         template_labels=objects.template_labels(mine.spec.resource),
         schedulers=using.facts.schedulers,
         has_all_bindings=not objects.unlisted,
@@ -133,7 +133,7 @@ def _remedy(found: VerifiedRemedy, explanation: Explanation) -> Remedy:
     return Remedy(
         side=first.side.value,
         subject=_subject(first, explanation),
-        change=", and ".join(_change(each) for each in found.edits),
+        change=", and ".join(_change(edit) for edit in found.edits),
         result=found.result,
         edits=tuple(
             RemedyEdit(edit.side.value, edit.op, edit.object, edit.text, edit.instead) for edit in found.edits
@@ -177,9 +177,9 @@ def claiming(policies: Sequence[Manifest], template: Template) -> list[VerifiedR
     holder = holder_of(policies, template.labels)
     if is_skipped_namespace(template.key.namespace) or holder is not None or matching(policies, template):
         return []
-    near = [each for each in misses(policies, template) if each.index >= 0][:_NEAREST]
-    proposed = [found for each in near for found in _corrected(each, template)]
-    proposed += [_added(each, template) for each in near[:1]]
+    near = [miss for miss in misses(policies, template) if miss.index >= 0][:_NEAREST]
+    proposed = [found for miss in near for found in _corrected(miss, template)]
+    proposed += [_added(miss, template) for miss in near[:1]]
     read = {ObjectRef.of(miss.policy): miss.policy for miss in reversed(near)}
     found: list[VerifiedRemedy] = []
     for edit in proposed:
@@ -337,7 +337,7 @@ def _cured(
     is_cured: Callable[[Manifest], bool],
 ) -> VerifiedRemedy | None:
     """Return an edit of the binding, or of its policy, as a remedy; None if the binding is not cured by it."""
-    read = next((each for each in policies if ObjectRef.of(each) == change.target), manifest)
+    read = next((policy for policy in policies if ObjectRef.of(policy) == change.target), manifest)
     changed = patched([change], {change.target: read})
     if changed is None:
         return None
@@ -349,7 +349,7 @@ def _cured(
         after = received(manifest, policies, [changed.manifests[change.target]], None)
     if after is None or not is_cured(after):
         return None
-    result = tuple(Target(each.name, each.replicas) for each in sorted(binding.spec.clusters))
+    result = tuple(Target(target.name, target.replicas) for target in sorted(binding.spec.clusters))
     return _verified(change, changed, result=result, touches=Touched(1, checked=not is_policy))
 
 

@@ -129,14 +129,14 @@ class Search(Struct, dict=True):
 
     def _is_enough(self) -> bool:
         """Return whether to end: harmful answers do not count, a better one may still come."""
-        harmless = sum(1 for each in self._found.answers if each.harm is Harm.NONE)
+        harmless = sum(1 for answer in self._found.answers if answer.harm is Harm.NONE)
         if harmless >= self.bounds.answers:
             return True
         return harmless > 0 and self._found.runs - self._last_answer >= self._patience
 
     def _is_blocked(self, edits: Edits) -> bool:
         keys = found_edits.keys_of(edits)
-        return any(each <= keys for each in self._blocked)
+        return any(blocked <= keys for blocked in self._blocked)
 
     def _try(self, edits: Edits, before: tuple[object, ...]) -> None:
         self._found.runs += 1
@@ -166,7 +166,7 @@ class Search(Struct, dict=True):
         # After the filters, an edit without any effect is a dead end; filters may need several edits to be passed, and so
         # may the limits of spread constraints.
         is_after_filters = all(blocker.step > goals.BlockedStep.FILTER for _, _, blocker in sources)
-        if now == before and is_after_filters and any(each.op != "setGroups" for each in outcome.edits):
+        if now == before and is_after_filters and any(edit.op != "setGroups" for edit in outcome.edits):
             self._has_dead_ends = True
             return
         self._number += 1
@@ -191,19 +191,19 @@ class Search(Struct, dict=True):
             for source, name, blocker in node.sources
         ]
         # Where no trigger can be written, an edit of the placement may follow another edit, and ask for the decision.
-        has_trigger = any(each.side is Side.TRIGGER for _, _, edits in found for each in edits)
+        has_trigger = any(edit.side is Side.TRIGGER for _, _, edits in found for edit in edits)
         for source, blocker, edits in found:
-            for each in edits:
-                if source.forced and has_trigger and each.side not in _ASKING and each.op != "setReplicas":
+            for edit in edits:
+                if source.forced and has_trigger and edit.side not in _ASKING and edit.op != "setReplicas":
                     continue  # nothing asks for a decision after it
-                self._push(node.edits, each, _REMAINING[blocker.step], node.signature)
+                self._push(node.edits, edit, _REMAINING[blocker.step], node.signature)
 
     def _push(self, edits: Edits, change: Edit, remaining: float, now: tuple[object, ...]) -> None:
         if (
             change in edits
             or not self.may_use(change)
             or (change.side is Side.POLICY and self.objects.is_managed)
-            or not all(compatible(each, change) for each in edits)
+            or not all(compatible(edit, change) for edit in edits)
         ):
             return
         together = edits | {change}
@@ -238,7 +238,7 @@ class Search(Struct, dict=True):
 
 def _priority(edits: Iterable[Edit], remaining: float) -> float:
     # A set has no order of its own, and the rounding of ``sum`` depends on it.
-    return math.fsum(each.cost for each in edits) + remaining
+    return math.fsum(edit.cost for edit in edits) + remaining
 
 
 def _representatives(outcome: ScheduledObjects, without: str) -> list[str]:
@@ -248,11 +248,11 @@ def _representatives(outcome: ScheduledObjects, without: str) -> list[str]:
     last = goals.last_attempt(outcome)
     seen: dict[object, str] = {}
     for attempt in (last,) if last else attempts:
-        for each in (*attempt.selected[:1], *attempt.candidates[:2]):
-            if each.name != without:
-                seen.setdefault(each.name, each.name)
+        for candidate in (*attempt.selected[:1], *attempt.candidates[:2]):
+            if candidate.name != without:
+                seen.setdefault(candidate.name, candidate.name)
         for name, result in attempt.diagnosis.result_by_cluster.items():
             if name != without:
                 seen.setdefault((attempt.affinity_name, result.plugin, result.reasons), name)
     names = list(dict.fromkeys(seen.values()))[:_MAX_FOCUS]
-    return names or [each.name for each in outcome.snapshot if each.name != without][:1]
+    return names or [cluster.name for cluster in outcome.snapshot if cluster.name != without][:1]

@@ -94,7 +94,7 @@ def default_profiles(options: Options, profiles: Profiles) -> list[str]:
         name
         for name, framework in profiles.items()
         if not framework.extenders
-        and {each.name for point in Point for each in framework.plugins.at(point)} == expected
+        and {plugin.name for point in Point for plugin in framework.plugins.at(point)} == expected
         and {*framework.plugins.weights.values()} <= {1}
     ]
 
@@ -117,7 +117,7 @@ def _content(file: Path) -> bytes:
 
 def _profile(name: str, framework: Framework) -> dict[str, Any]:
     plugins = framework.plugins
-    points = {point.value: [each.name for each in plugins.at(point)] for point in Point}
+    points = {point.value: [plugin.name for plugin in plugins.at(point)] for point in Point}
     return {
         "schedulerName": name,
         "plugins": {point: names for point, names in points.items() if names},
@@ -249,7 +249,7 @@ class DecisionRecords(IdentityStruct):
         state = found.state
         if key in self.state.gate.gated:
             state = GATED
-        elif any(each.binding.key == key for each in self.state.waiting.all()):
+        elif any(wait.binding.key == key for wait in self.state.waiting.all()):
             state = WAITING
         fields: dict[str, Any] = {"state": state or None, "dueInSeconds": _rounded(found.due_in)}
         if state == found.state and found.waited is not None:
@@ -277,7 +277,7 @@ class DecisionRecords(IdentityStruct):
                 "processing": state.queue.processing,
             },
             "gated": _listed(gated),
-            "waitingAtPermit": _listed([each.binding.key for each in waiting]),
+            "waitingAtPermit": _listed([wait.binding.key for wait in waiting]),
             "records": {
                 "bindings": len(self.store),
                 "bytes": self.store.size,
@@ -285,7 +285,7 @@ class DecisionRecords(IdentityStruct):
             },
         }
         if (watch := self.host.watch) is not None:
-            fields["watchAgesSeconds"] = {each.kind: _rounded(watch.age(each.kind)) for each in WATCHED}
+            fields["watchAgesSeconds"] = {kind.kind: _rounded(watch.age(kind.kind)) for kind in WATCHED}
         if state.assumed is not None:
             fields["assumedPlacements"] = {
                 "bindings": len(state.assumed),
@@ -297,7 +297,7 @@ class DecisionRecords(IdentityStruct):
 
 
 def _listed(keys: list[BindingKey]) -> dict[str, Any]:
-    return {"count": len(keys), "bindings": [f"{each.kind}/{each}" for each in sorted(keys)[:_LISTED]]}
+    return {"count": len(keys), "bindings": [f"{key.kind}/{key}" for key in sorted(keys)[:_LISTED]]}
 
 
 def _rounded(seconds: float | None) -> float | None:

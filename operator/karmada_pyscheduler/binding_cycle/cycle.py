@@ -215,7 +215,7 @@ class BindingCycle(IdentityStruct):
         except (ApiError, NotLeadingError) as error:
             log.warning("Cannot let Karmada apply %s once more: %s", binding.key.display, error)
             return AttemptOutcome(Action.RETRY, error) if isinstance(error, NotLeadingError) else DONE
-        shares = {each.name: each.replicas for each in stored.spec.clusters}
+        shares = {target.name: target.replicas for target in stored.spec.clusters}
         reports = stored.status.reported_by_cluster()
         text = "Karmada is to apply it once more, as " + ", ".join(
             f"{name} reports {reports[name].total} of {shares[name]} replicas"

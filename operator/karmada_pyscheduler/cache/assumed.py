@@ -146,7 +146,7 @@ class AssumedPlacements:
         entry = self._entries.get(key)
         for cluster in clusters:
             # A new list each time: callers of ``by_cluster`` keep references to the old one.
-            others = [each for each in self._by_cluster.get(cluster, ()) if each.binding != key]
+            others = [workload for workload in self._by_cluster.get(cluster, ()) if workload.binding != key]
             if entry is not None and cluster in entry.workloads:
                 others.append(entry.workloads[cluster])
             if others:

@@ -62,7 +62,7 @@ def version_of(document: Mapping[str, Any]) -> str:
 
 def is_older(one: str, other: str) -> bool:
     """Return whether a version is older than another: 1.9 is older than 1.10."""
-    return [int(each) for each in one.split(".")] < [int(each) for each in other.split(".")]
+    return [int(number) for number in one.split(".")] < [int(number) for number in other.split(".")]
 
 
 def serves_components(version: str) -> bool:

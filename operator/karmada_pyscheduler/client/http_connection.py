@@ -263,11 +263,11 @@ def refusal(response: Response, what: str, explanation: str = "") -> ApiError:
         text + explanation,
         code=response.status,
         reason=reason if isinstance(reason, str) else "",
-        causes=tuple(each for each in reasons if isinstance(each, str)),
+        causes=tuple(cause for cause in reasons if isinstance(cause, str)),
         name=name if isinstance(name, str) else "",
         retry_after=float(retry_after) if is_number else None,
     )
 
 
 def _objects(value: object) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
+    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []

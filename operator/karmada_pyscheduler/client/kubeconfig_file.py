@@ -188,8 +188,8 @@ def merged(paths: Sequence[str], read: Callable[[str], bytes]) -> dict[str, Any]
     for path in paths:
         document = _document(path, read)
         for kind in ("clusters", "contexts", "users"):
-            names = {each["name"] for each in found[kind]}
-            found[kind] += [each for each in document.get(kind) or () if each["name"] not in names]
+            names = {entry["name"] for entry in found[kind]}
+            found[kind] += [entry for entry in document.get(kind) or () if entry["name"] not in names]
         if document.get("current-context"):
             found.setdefault("current-context", document["current-context"])
     return found
@@ -246,7 +246,7 @@ def _named(document: Mapping[str, Any], kind: str, field: str, name: str) -> dic
         if entry["name"] == name:
             found: dict[str, Any] = entry.get(field, {})
             return found
-    near = get_close_matches(name, [each["name"] for each in document[kind]], n=1)
+    near = get_close_matches(name, [entry["name"] for entry in document[kind]], n=1)
     raise ConnectionConfigError(
         f"{kind}: there is no entry of the name {name}" + (f". Nearest: {near[0]}" if near else "")
     )

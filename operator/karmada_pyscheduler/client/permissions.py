@@ -47,7 +47,7 @@ def needed_permissions(*, lease: str = "", services: bool = False) -> list[Permi
         lease: The name of its Lease, "" without leader election.
         services: Whether it reads Services of estimators.
     """
-    wanted = [Permission(verb, each.group, each.plural) for each in WATCHED for verb in ("list", "watch")]
+    wanted = [Permission(verb, kind.group, kind.plural) for kind in WATCHED for verb in ("list", "watch")]
     wanted.append(Permission("get", "cluster.karmada.io", "clusters"))
     for plural in ("resourcebindings", "clusterresourcebindings"):
         wanted += [Permission(verb, "work.karmada.io", plural) for verb in ("get", "patch")]
@@ -86,7 +86,7 @@ async def missing_permissions(
     if not isinstance(status, dict) or status.get("incomplete"):
         return []
     rules = [rule for rule in status.get("resourceRules") or () if isinstance(rule, dict)]
-    return [each for each in wanted if not any(_allows(rule, each) for rule in rules)]
+    return [permission for permission in wanted if not any(_allows(rule, permission) for rule in rules)]
 
 
 def _allows(rule: Mapping[str, Any], wanted: Permission) -> bool:
@@ -102,4 +102,4 @@ def _allows(rule: Mapping[str, Any], wanted: Permission) -> bool:
 
 
 def _has(listed: Sequence[str] | None, one_of: set[str]) -> bool:
-    return any(each in one_of for each in listed or ())
+    return any(word in one_of for word in listed or ())

@@ -104,8 +104,8 @@ class TlsProxy:
         try:
             await asyncio.wait(copies, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for each in copies:
-                each.cancel()
+            for copy in copies:
+                copy.cancel()
             sink.transport.abort()  # the peer determines how long a graceful close takes
             await asyncio.gather(*copies, return_exceptions=True)
 

@@ -109,7 +109,7 @@ class EstimationSession:
         encode: Callable[[], EstimatorRequest],
         assumed: Assumed,
     ) -> list[int]:
-        self.clusters |= {each.name for each in clusters}
+        self.clusters |= {cluster.name for cluster in clusters}
         try:
             request = self._encoded(subject, encode)
             keys = {
@@ -120,14 +120,14 @@ class EstimationSession:
             raise self._invalid(clusters, f"the request cannot be encoded: {error}") from error
         all_or_nothing = self._estimator.policy == UPSTREAM
         estimates, pending = self._known(keys)
-        if pending and not (all_or_nothing and any(each.problem for each in estimates.values())):
+        if pending and not (all_or_nothing and any(estimate.problem for estimate in estimates.values())):
             estimates |= await self._request(request, pending, all_or_nothing=all_or_nothing)
-        failed = {name: each for name, each in estimates.items() if each.problem}
+        failed = {name: estimate for name, estimate in estimates.items() if estimate.problem}
         if failed and all_or_nothing:
             decisive = min(failed.values(), key=lambda each: each.timed_out)
             raise self._invalid(clusters, decisive.problem)
-        self.fallbacks |= {name: each.problem for name, each in failed.items()}
-        return [estimates[each.name].replicas for each in clusters]
+        self.fallbacks |= {name: estimate.problem for name, estimate in failed.items()}
+        return [estimates[cluster.name].replicas for cluster in clusters]
 
     def _encoded(self, subject: object, encode: Callable[[], EstimatorRequest]) -> EstimatorRequest:
         """Encode a request once for all passes. The cache refers to the subject, so that its id stays unique."""
@@ -205,7 +205,7 @@ class EstimationSession:
 
     def _invalid(self, clusters: Sequence[Cluster], problem: str) -> EstimationError:
         """Note that the resource summaries of all clusters are used, and return the error."""
-        self.fallbacks |= dict.fromkeys((each.name for each in clusters), problem)
+        self.fallbacks |= dict.fromkeys((cluster.name for cluster in clusters), problem)
         return EstimationError(problem)
 
 

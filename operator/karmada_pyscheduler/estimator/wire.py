@@ -148,7 +148,7 @@ def _node_claim(claim: Mapping[str, Any]) -> pb.NodeClaim:
     found: pb.NodeClaim = ParseDict(fields, pb.NodeClaim(), ignore_unknown_fields=True)
     if found.HasField("node_affinity"):
         found.node_affinity_bytes = found.node_affinity.SerializeToString()
-    found.tolerations_bytes.extend(each.SerializeToString() for each in found.tolerations)
+    found.tolerations_bytes.extend(toleration.SerializeToString() for toleration in found.tolerations)
     return found
 
 

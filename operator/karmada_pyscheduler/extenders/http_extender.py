@@ -33,9 +33,9 @@ def is_interested(extender: ExtenderConfig, binding: Binding) -> bool:
     spec = binding.spec
     requirements = (spec.replica_requirements, *(each.replica_requirements for each in spec.components))
     return any(
-        resource.name in each.resource_request
-        for each in requirements
-        if each is not None
+        resource.name in requirement.resource_request
+        for requirement in requirements
+        if requirement is not None
         for resource in extender.managed_resources
     )
 
@@ -145,7 +145,7 @@ class HttpExtender(IdentityStruct):
             answer = wire.read_filter_response(body)
             if answer.error:
                 raise self._failure(FILTER, f"it returned the error: {answer.error}", cause="error")
-            if (error := answer.missing_results(each.name for each in clusters)) is not None:
+            if (error := answer.missing_results(cluster.name for cluster in clusters)) is not None:
                 raise error
             kept = self._kept(answer)
             self._check_known("a filtered", kept, clusters)
@@ -161,7 +161,7 @@ class HttpExtender(IdentityStruct):
         lists = (answer.names, answer.objects)
         if not self.config.node_cache_capable:
             lists = lists[::-1]
-        return frozenset(next((each for each in lists if each is not None), ()))
+        return frozenset(next((names for names in lists if names is not None), ()))
 
     def _refusal(self, answer: wire.FilterResponse, name: str) -> Result:
         silence = f"cluster(s) were rejected by extender {self.name}"

@@ -140,9 +140,9 @@ def read_filter_response(body: bytes) -> FilterResponse:
 def _names_of_objects(answer: Manifest) -> list[str]:
     listed = _fields(read_mapping(answer, "Clusters", ""), "items")
     names = []
-    for index, each in enumerate(read_mappings(listed, "items", "Clusters")):
+    for index, entry in enumerate(read_mappings(listed, "items", "Clusters")):
         path = f"Clusters.items[{index}]"
-        metadata = _fields(read_mapping(_fields(each, "metadata"), "metadata", path), "name")
+        metadata = _fields(read_mapping(_fields(entry, "metadata"), "metadata", path), "name")
         names.append(read_required_text(metadata, "name", f"{path}.metadata"))
     return names
 

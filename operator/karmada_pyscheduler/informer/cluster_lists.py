@@ -88,7 +88,7 @@ class ClusterLists(Struct):
     def check_empty(self) -> None:
         """Mark an empty cache as incomplete, unless no binding has clusters, as on a new control plane."""
         is_known = len(self.clusters) or self.clusters.unreadable
-        if is_known or not any(each.spec.clusters for each in self.bindings):
+        if is_known or not any(binding.spec.clusters for binding in self.bindings):
             return
         if not self.clusters.is_incomplete:
             log.warning("No Cluster is known, bindings keep their clusters until some are")

@@ -102,7 +102,7 @@ class MalformedObjects:
 
     def retain(self, kind: str, keys: Container[object]) -> None:
         """Forget all objects of a kind but those with these keys."""
-        for each in [each for each in self._problems if each[0] == kind and each[1] not in keys]:
+        for each in [problem for problem in self._problems if problem[0] == kind and problem[1] not in keys]:
             del self._problems[each]
 
 

@@ -181,7 +181,7 @@ def on_failure_of_another(
     def listen(old: Binding | None, new: Binding | None) -> None:
         if old is None or new is None or old.uid != new.uid:
             return
-        before, after = (each.status.condition(SCHEDULED_CONDITION) or {} for each in (old, new))
+        before, after = (version.status.condition(SCHEDULED_CONDITION) or {} for version in (old, new))
         if after.get("status") == "False" and before != after and not is_own(new):
             enqueue(new.key, new.spec.priority)
 

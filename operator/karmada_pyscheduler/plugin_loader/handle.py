@@ -62,8 +62,8 @@ class HandleBackend(Struct, kw_only=True):
             self.now,
             self.stored_workload,
             lambda: (
-                WaitingBindingView(each, lambda key: self.stored_workload(profile, key))
-                for each in self.waiting.all()
+                WaitingBindingView(wait, lambda key: self.stored_workload(profile, key))
+                for wait in self.waiting.all()
             ),
             lambda follower: self.bindings.add_listener(_while_alive(follower)),
             lambda follower: self.clusters.add_listener(_while_alive(follower)),

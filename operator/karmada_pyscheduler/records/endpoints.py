@@ -97,7 +97,7 @@ class Endpoints(Struct, frozen=True, kw_only=True):
         found = self.store.last(limit) if since is None else self.store.since(since, limit)
         following = found[-1].seq if found else (since if since is not None else self.store.last_seq)
         about = self._about() | {"next": following}
-        return HttpResponse(_list_parts(about, "items", (each.body for each in found)))
+        return HttpResponse(_list_parts(about, "items", (record.body for record in found)))
 
     async def _decision(self, request: HttpRequest) -> Document:
         """Return the last record of a binding."""
@@ -148,7 +148,7 @@ def _with_parameters(handler: AsyncHandler, *known: str) -> AsyncHandler:
     """Return a handler that refuses unknown parameters."""
 
     async def handle(request: HttpRequest) -> HttpResponse | Document:
-        unknown = next((each for each in request.query if each not in known), None)
+        unknown = next((parameter for parameter in request.query if parameter not in known), None)
         if unknown is None:
             return await handler(request)
         names = ", ".join(known) or "none"

@@ -238,8 +238,8 @@ class Recording:
         if self._recorder is not None or decision.error is not None:
             return decision
         kept = (
-            TermAttempt(each.affinity_name, each.cycle, each.targets, each.error)
-            for each in decision.attempts
+            TermAttempt(attempt.affinity_name, attempt.cycle, attempt.targets, attempt.error)
+            for attempt in decision.attempts
         )
         return replace(decision, attempts=tuple(kept))
 

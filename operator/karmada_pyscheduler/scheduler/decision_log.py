@@ -39,13 +39,13 @@ def _attempt_lines(attempt: TermAttempt) -> Iterator[str]:
     for name, result in attempt.diagnosis.result_by_cluster.items():
         yield f'Cluster "{name}" is not fit, reason: {", ".join(result.reasons)}'
     if attempt.candidates:
-        yield f"Feasible clusters found: {_joined(each.name for each in attempt.candidates)}"
+        yield f"Feasible clusters found: {_joined(candidate.name for candidate in attempt.candidates)}"
         scores = (f"{each.name}:{each.score} (available: {each.allocatable})" for each in attempt.candidates)
         yield f"Feasible clusters scores: {_joined(scores)}"
     if attempt.selected:
-        yield f"Selected clusters: {_joined(each.name for each in attempt.selected)}"
+        yield f"Selected clusters: {_joined(cluster.name for cluster in attempt.selected)}"
     if attempt.targets is not None:
-        yield f"Assigned Replicas: {_joined(f'{each.name}:{each.replicas}' for each in attempt.targets)}"
+        yield f"Assigned Replicas: {_joined(f'{target.name}:{target.replicas}' for target in attempt.targets)}"
     if attempt.error is not None:
         yield f"Failed: {attempt.error}"
 

@@ -198,7 +198,7 @@ class Reconsiderations(Struct, kw_only=True):
                 due.add(name)
                 self._last[name] = now
         if due:
-            keys = [each.key for each in self.bindings if each.spec.responsible_scheduler in due]
+            keys = [binding.key for binding in self.bindings if binding.spec.responsible_scheduler in due]
             await self._enqueue(keys, lambda _: True)
             for known in (self._waiting, self._due):
                 known.difference_update([key for key in known if self.bindings.get(key) is None])
@@ -239,7 +239,7 @@ class Reconsiderations(Struct, kw_only=True):
 
     async def _wait(self) -> None:
         """Wait for the next interval or change."""
-        seconds = min(each.reconsider.seconds for _, each in self.profiles.items())
+        seconds = min(profile.reconsider.seconds for _, profile in self.profiles.items())
         try:
             async with asyncio.timeout(seconds):
                 await self._cluster_changed.wait()
@@ -249,7 +249,7 @@ class Reconsiderations(Struct, kw_only=True):
         self._cluster_changed.clear()
 
     def _is_used(self) -> bool:
-        return any(each.reconsider.is_used for _, each in self.profiles.items())
+        return any(profile.reconsider.is_used for _, profile in self.profiles.items())
 
     def _proposal_about(self, binding: Binding, framework: Framework) -> Proposed | None:
         try:
@@ -293,4 +293,4 @@ def _differs(old: Cluster, new: Cluster) -> bool:
 
 def _may_concern(binding: Binding, changed: list[Cluster]) -> bool:
     placement = binding.spec.placement
-    return placement is not None and any(requeue_rules.may_take(each, placement) for each in changed)
+    return placement is not None and any(requeue_rules.may_take(change, placement) for change in changed)

@@ -38,7 +38,7 @@ class ReducedShares:
         if old is None or new is None or old.spec.clusters is new.spec.clusters or old.uid != new.uid:
             return
         now, left = self._clock(), {target.name: target.replicas for target in new.spec.clusters}
-        reduced = [each.name for each in old.spec.clusters if left.get(each.name, -1) < each.replicas]
+        reduced = [target.name for target in old.spec.clusters if left.get(target.name, -1) < target.replicas]
         if not reduced:
             return
         self._times[old.key] = {**self._times.pop(old.key, {}), **dict.fromkeys(reduced, now)}

@@ -367,7 +367,7 @@ class Scheduler(IdentityStruct):
         # 2. An attempt with a result ends before its status is written.
         if result.was_written:
             attempt.end()
-            if any(self.state.clusters.is_gone(each.name) for each in result.stored.spec.clusters):
+            if any(self.state.clusters.is_gone(target.name) for target in result.stored.spec.clusters):
                 self.state.queue.add(attempt.key, result.stored.spec.priority)  # deleted during the write
 
         # 3. Events and the status.

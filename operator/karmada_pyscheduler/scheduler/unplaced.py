@@ -99,7 +99,7 @@ class UnplacedBindings(Struct):
         """Return by reason the number of bindings, and the age of the oldest in seconds (0 if there are none)."""
         now = self.now()
         held = dict.fromkeys(frozenset(self.gated), GATED)
-        held.update({each.binding.key: WAITING for each in self.waiting.all()})
+        held.update({wait.binding.key: WAITING for wait in self.waiting.all()})
         times: dict[str, list[float]] = {reason: [] for reason in REASONS}
         for key, (reason, since) in self._unplaced.copy().items():
             times[held.get(key, reason) if held else reason].append(since)
@@ -272,7 +272,7 @@ class GuardedBindings(IdentityStruct):
         """Note whether a binding has an eviction task without a stamp. Nobody stamps one that is being deleted."""
         if new is not None and not new.deleting and new.spec.graceful_eviction_tasks:
             tasks = new.spec.graceful_eviction_tasks
-            if any(each.producer in self.scheduler_names and not each.creation_timestamp for each in tasks):
+            if any(task.producer in self.scheduler_names and not task.creation_timestamp for task in tasks):
                 self._unstamped.setdefault(new.key, self.clock())
                 return
         present = new or old

@@ -148,7 +148,7 @@ class PrioritySchedulingQueue(SchedulingQueue[Key]):
         mine = places.get(item.key)
         if mine is None or not isinstance(mine[0], tuple):
             return None
-        return sum(each < mine for each in places.values())
+        return sum(place < mine for place in places.values())
 
     def add(self, key: Key, priority: int = 0) -> None:
         """Move a key to active, or mark it to be processed again when it is done."""

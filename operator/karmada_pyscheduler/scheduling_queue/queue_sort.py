@@ -111,9 +111,9 @@ def _checked_key_of(plugin: SortKeyPlugin) -> Callable[[QueuedBinding], tuple[fl
 
 
 def _checked(key: object, method: str) -> tuple[float, ...]:
-    if not isinstance(key, tuple) or not all(isinstance(each, int | float) for each in key):
+    if not isinstance(key, tuple) or not all(isinstance(part, int | float) for part in key):
         raise TypeError(f"{method} must return a tuple of numbers, got {key!r:.200}")
-    if any(isinstance(each, float) and math.isnan(each) for each in key):
+    if any(isinstance(part, float) and math.isnan(part) for part in key):
         raise ValueError(f"{method} must not return NaN, got {key!r:.200}")
     return key
 

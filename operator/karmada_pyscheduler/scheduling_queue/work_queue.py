@@ -87,8 +87,8 @@ class WorkQueue(SchedulingQueue[Key]):
 
     def _active_state(self, key: Key) -> KeyState:
         due = list(self._queue) if len(self._queue) <= MOST_COUNTED else []
-        for before, (each, added) in enumerate(due):
-            if each == key:
+        for before, (waiting, added) in enumerate(due):
+            if waiting == key:
                 return KeyState(ACTIVE, before=before, waited=self._clock() - added)
         return KeyState(ACTIVE)
 

@@ -258,7 +258,7 @@ def read_status(status: Manifest, spec: BindingSpec | None = None) -> BindingSta
         scheduler_observed_generation=read_integer(status, "schedulerObservedGeneration", "status"),
         scheduler_observing_affinity_name=read_text(status, "schedulerObservingAffinityName", "status"),
         last_scheduled_time=read_time(status, "lastScheduledTime", "status"),
-        conditions=tuple([_read_condition(each) for each in conditions]),
+        conditions=tuple([_read_condition(condition) for condition in conditions]),
         aggregated_status=_read_health(status) if aggregated else (),
         aggregated_items=tuple(aggregated) if aggregated and spec and spec.graceful_eviction_tasks else (),
         reported_replicas=_read_replicas(aggregated, spec.resource)
@@ -289,17 +289,17 @@ def _read_health(status: Manifest) -> tuple[ClusterHealth, ...]:
     return tuple(
         [
             _health(
-                read_text(each, "clusterName", f"status.aggregatedStatus[{index}]"),
-                read_text(each, "health", f"status.aggregatedStatus[{index}]"),
+                read_text(report, "clusterName", f"status.aggregatedStatus[{index}]"),
+                read_text(report, "health", f"status.aggregatedStatus[{index}]"),
             )
-            for index, each in enumerate(read_mappings(status, "aggregatedStatus", "status"))
+            for index, report in enumerate(read_mappings(status, "aggregatedStatus", "status"))
         ]
     )
 
 
 def _read_replicas(aggregated: Sequence[Manifest], resource: ObjectReference) -> _Reports:
-    found = tuple([settled_replicas(each, resource) for each in aggregated])
-    if not any(each is not None for each in found):
+    found = tuple([settled_replicas(entry, resource) for entry in aggregated])
+    if not any(count is not None for count in found):
         return ()
     return _shared_replicas(found) if len(found) <= _SHARED_CLUSTERS else found
 

@@ -237,7 +237,7 @@ class BindingSpec(Struct, frozen=True):  # noqa: PLW1641 - nothing hashes it
         """Return the components that a target has as it is stored."""
         listed = (self.unknown_target_fields or {}).get(target, {}).get("components")
         known = [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else ()
-        return tuple([(each.get("name", ""), each.get("replicas", 0)) for each in known])
+        return tuple([(component.get("name", ""), component.get("replicas", 0)) for component in known])
 
     @property
     def target_names(self) -> frozenset[str]:
@@ -274,6 +274,6 @@ class BindingStatus(Struct, frozen=True):
 
     def reported_by_cluster(self) -> dict[str, ReportedReplicas]:
         """Return how many replicas each cluster reports, as far as that is known."""
-        names = (each.cluster_name for each in self.aggregated_status)
+        names = (report.cluster_name for report in self.aggregated_status)
         known = zip(names, self.reported_replicas, strict=False)
         return {name: replicas for name, replicas in known if replicas is not None}

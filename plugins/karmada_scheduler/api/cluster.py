@@ -213,8 +213,8 @@ def _api_kinds(found: object) -> ApiKinds:
         path = f"status.apiEnablements[{index}]"
         version = read_text(group, "groupVersion", path)
         pairs += [
-            (version, read_text(each, "kind", f"{path}.resources"))
-            for each in read_mappings(group, "resources", path)
+            (version, read_text(kind, "kind", f"{path}.resources"))
+            for kind in read_mappings(group, "resources", path)
         ]
     return frozenset(pairs)
 

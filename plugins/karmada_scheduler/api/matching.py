@@ -326,5 +326,5 @@ def untolerated(taints: Iterable[Taint], tolerations: Sequence[Toleration]) -> l
     return [
         taint
         for taint in taints
-        if taint.blocks_scheduling and not any(each.tolerates(taint) for each in tolerations)
+        if taint.blocks_scheduling and not any(toleration.tolerates(taint) for toleration in tolerations)
     ]

@@ -22,7 +22,7 @@ def nearest(name: str, existing: Iterable[str], *, cutoff: float = 0.5) -> str:
         existing: The names that exist.
         cutoff: The least likeness, from 0 to 1.
     """
-    by_folded = {each.lower(): each for each in sorted(existing, reverse=True)}
+    by_folded = {other.lower(): other for other in sorted(existing, reverse=True)}
     found = get_close_matches(name.lower(), sorted(by_folded), n=1, cutoff=cutoff)
     return by_folded[found[0]] if found else ""
 
@@ -122,9 +122,9 @@ def near_toleration(taint: Taint, tolerations: Sequence[Toleration]) -> tuple[st
 def ending(taint: Taint, tolerations: Iterable[Toleration]) -> str:
     """Return that a taint is tolerated for a time only; "" if it is not tolerated, or for ever."""
     times = [
-        each.toleration_seconds
-        for each in tolerations
-        if each.toleration_seconds is not None and each.tolerates(taint)
+        toleration.toleration_seconds
+        for toleration in tolerations
+        if toleration.toleration_seconds is not None and toleration.tolerates(taint)
     ]
     if not times or taint.effect != NO_EXECUTE:
         return ""

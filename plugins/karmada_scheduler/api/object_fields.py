@@ -74,15 +74,15 @@ def read_object(type_: Callable[..., T], manifest: Manifest, path: str) -> T:
     Raises:
         ManifestError: A field has the wrong type.
     """
-    return type_(*[each.read(manifest, each.key, path) for each in _fields_of(type_)])
+    return type_(*[field.read(manifest, field.key, path) for field in _fields_of(type_)])
 
 
 def read_objects(type_: Callable[..., T], parent: Manifest, key: str, path: str) -> tuple[T, ...]:
     """Read a list of objects; raises as ``read_object`` does."""
     return tuple(
         [
-            read_object(type_, each, f"{path}.{key}[{index}]")
-            for index, each in enumerate(read_mappings(parent, key, path))
+            read_object(type_, mapping, f"{path}.{key}[{index}]")
+            for index, mapping in enumerate(read_mappings(parent, key, path))
         ]
     )
 
@@ -90,14 +90,14 @@ def read_objects(type_: Callable[..., T], parent: Manifest, key: str, path: str)
 def object_fields(value: Any) -> dict[str, object]:
     """Return an object as JSON values, in the order of its fields."""
     found: dict[str, object] = {}
-    for each in _fields_of(value.__class__):
-        given = getattr(value, each.name)
-        if each.about.inline:
+    for field in _fields_of(value.__class__):
+        given = getattr(value, field.name)
+        if field.about.inline:
             found |= object_fields(given)
-        elif each.about.presence_of or given is None:
+        elif field.about.presence_of or given is None:
             continue
-        elif given or each.is_optional or each.about.always:
-            found[each.key] = {each.about.within: given} if each.about.within else _plain(given)
+        elif given or field.is_optional or field.about.always:
+            found[field.key] = {field.about.within: given} if field.about.within else _plain(given)
     return found
 
 
@@ -106,13 +106,13 @@ def _plain(value: Any) -> object:
         return object_fields(value)
     if not isinstance(value, tuple):
         return value
-    return dict(value) if value and type(value[0]) is tuple else [_plain(each) for each in value]
+    return dict(value) if value and type(value[0]) is tuple else [_plain(part) for part in value]
 
 
 def camel(name: str) -> str:
     """Return a Python name in camelCase: ``preFilter`` of ``pre_filter``."""
     first, *rest = name.split("_")
-    return first + "".join(each.capitalize() for each in rest)
+    return first + "".join(word.capitalize() for word in rest)
 
 
 Keys = Mapping[str, "Keys"]
@@ -123,12 +123,12 @@ Keys = Mapping[str, "Keys"]
 def keys_of(type_: Any) -> Keys:
     """Return the keys that an object of a type may have, in the order of its fields."""
     found: dict[str, Keys] = {}
-    for each in _fields_of(type_):
-        if each.about.inline:
-            found |= keys_of(each.inner)
-        elif not each.about.presence_of:
-            within: Keys = {each.about.within: {}} if each.about.within else {}
-            found[each.key] = keys_of(each.inner) if _is_object(each.inner) else within
+    for field in _fields_of(type_):
+        if field.about.inline:
+            found |= keys_of(field.inner)
+        elif not field.about.presence_of:
+            within: Keys = {field.about.within: {}} if field.about.within else {}
+            found[field.key] = keys_of(field.inner) if _is_object(field.inner) else within
     return found
 
 
@@ -184,7 +184,7 @@ def _read_within(parent: Manifest, key: str, path: str, inner: str) -> str | Non
 
 def go_escaped(document: str) -> str:
     """Escape the characters that Go's encoder escapes in addition to those of the JSON standard."""
-    if document.isascii() and not any(each in document for each in "<>&"):
+    if document.isascii() and not any(character in document for character in "<>&"):
         return document
     return (
         document.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")

@@ -118,7 +118,7 @@ def moves_text(moves: Sequence[RecordedMove], *, clusters: Sequence[str], cause:
     while len(kept) > _MAX_MOVES:
         first, second, *rest = kept
         kept = [RecordedMove(second.at, first.replicas + second.replicas), *rest]
-    listed = [f'{{"at":"{text_of(each.at)}","replicas":{min(each.replicas, MAX_INT32)}}}' for each in kept]
+    listed = [f'{{"at":"{text_of(move.at)}","replicas":{min(move.replicas, MAX_INT32)}}}' for move in kept]
     shown = f',"term":{_text(term)}' if term and len(term) <= _MAX_NAME and not _brackets(term) else ""
     begin, end = f'{{"moves":[{",".join(listed)}],"from":[', f'],"cause":{_text(cause)}{shown}}}'
     left, names = MAX_CHARACTERS - len(begin) - len(end), []
@@ -141,7 +141,7 @@ def _moves(found: dict[str, Any]) -> tuple[RecordedMove, ...]:
     moves = found["moves"]
     if not isinstance(moves, list) or len(moves) > _MAX_MOVES:
         raise ValueError(f"moves must be a list of at most {_MAX_MOVES}")
-    return tuple(sorted(RecordedMove(_time(each["at"]), _count(each["replicas"])) for each in moves))
+    return tuple(sorted(RecordedMove(_time(entry["at"]), _count(entry["replicas"])) for entry in moves))
 
 
 def _change(found: dict[str, Any]) -> TermChange:

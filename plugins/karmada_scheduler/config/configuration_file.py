@@ -116,8 +116,8 @@ def _wrong_percentages(data: Mapping[Any, Any]) -> Iterator[ConfigProblem]:
         ("", data),
         *((f"profiles[{i}]", each) for i, each in enumerate(profiles if isinstance(profiles, list) else ())),
     ]
-    for path, each in places:
-        if isinstance(each, Mapping) and each.get(_PERCENTAGE) not in (None, 0, 100):
+    for path, document in places:
+        if isinstance(document, Mapping) and document.get(_PERCENTAGE) not in (None, 0, 100):
             yield ConfigProblem(
                 join(path, _PERCENTAGE),
                 "can only be 0 or 100: replicas are divided over all clusters that fit, so all have to be found",
@@ -129,10 +129,10 @@ def _without_ineffective(data: Mapping[Any, Any]) -> dict[Any, Any]:
     kept = {key: value for key, value in data.items() if key not in _WITHOUT_EFFECT and key != _PERCENTAGE}
     if isinstance(kept.get("profiles"), list):
         kept["profiles"] = [
-            {key: value for key, value in each.items() if key != _PERCENTAGE}
-            if isinstance(each, Mapping)
-            else each
-            for each in kept["profiles"]
+            {key: value for key, value in profile.items() if key != _PERCENTAGE}
+            if isinstance(profile, Mapping)
+            else profile
+            for profile in kept["profiles"]
         ]
     return kept
 
@@ -146,10 +146,10 @@ def _warnings(data: Mapping[Any, Any], file: _File) -> Iterator[str]:
             f"pluginTimeoutSeconds: {seconds:g} seconds are for coroutines; plain functions have {LONGEST_PLAIN_SECONDS:g}, "
             "because all bindings wait for them"
         )
-    for position, each in enumerate(file.extenders):
-        if each.preempt_verb:
+    for position, extender in enumerate(file.extenders):
+        if extender.preempt_verb:
             yield f"extenders[{position}].preemptVerb has no effect: nothing is preempted"
-        for index, resource in enumerate(each.managed_resources):
+        for index, resource in enumerate(extender.managed_resources):
             if resource.ignored_by_scheduler:
                 path = f"extenders[{position}].managedResources[{index}].ignoredByScheduler"
                 yield f"{path} has no effect: {resource.name} counts when capacity is estimated"
@@ -201,10 +201,10 @@ def _problems_in_profile(profile: ProfileConfig) -> Iterator[ConfigProblem]:
                     yield ConfigProblem(f"{path}.weight", f"must be 0 to {MAX_INT32}, got {entry.weight}")
                 met.add(entry.name)
     met = set()
-    for index, each in enumerate(profile.plugin_config):
-        if each.name in met:
-            yield ConfigProblem(f"pluginConfig[{index}].name", f"repeated config for plugin {each.name}")
-        met.add(each.name)
+    for index, args in enumerate(profile.plugin_config):
+        if args.name in met:
+            yield ConfigProblem(f"pluginConfig[{index}].name", f"repeated config for plugin {args.name}")
+        met.add(args.name)
 
 
 def _label(point: str) -> str:

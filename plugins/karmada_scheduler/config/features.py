@@ -56,8 +56,8 @@ class DecisionRules(Struct, frozen=True):
 DEFAULT_RULES: Final = DecisionRules()
 RULES: Final[Mapping[str, DecisionRules]] = MappingProxyType(
     {
-        each.decisions_of: each
-        for each in (
+        rules.decisions_of: rules
+        for rules in (
             DEFAULT_RULES,
             DecisionRules(
                 "1.19",

@@ -99,8 +99,8 @@ def parse(text: str | bytes, *, unique_keys: bool = True) -> object:
     if found.repeated and unique_keys:
         raise ConfigError(
             [
-                ConfigProblem("", f'line {each.line}: "{each.key}" stands already in line {each.before}')
-                for each in found.repeated
+                ConfigProblem("", f'line {key.line}: "{key.key}" stands already in line {key.before}')
+                for key in found.repeated
             ]
         )
     return found.value

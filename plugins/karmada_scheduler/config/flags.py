@@ -101,10 +101,10 @@ _ANSWER_TTL: Final = "estimator-answer-ttl"
 
 def _flags_with_defaults(options: Any) -> Iterator[tuple[Flag, Any]]:
     """Yield the flags of all fields, those of nested options included, with the values of the fields."""
-    for each in dataclasses.fields(options):
-        value = getattr(options, each.name)
-        if FLAG in each.metadata:
-            yield each.metadata[FLAG], value
+    for field in dataclasses.fields(options):
+        value = getattr(options, field.name)
+        if FLAG in field.metadata:
+            yield field.metadata[FLAG], value
         elif dataclasses.is_dataclass(value):
             yield from _flags_with_defaults(value)
 
@@ -151,9 +151,9 @@ def _shown_size(size: int) -> str:
 def _values(type_: type, given: argparse.Namespace) -> dict[str, Any]:
     """Return the values of the flags of a type's own fields, by field."""
     return {
-        each.name: getattr(given, each.metadata[FLAG].name.replace("-", "_"))
-        for each in dataclasses.fields(type_)
-        if FLAG in each.metadata
+        field.name: getattr(given, field.metadata[FLAG].name.replace("-", "_"))
+        for field in dataclasses.fields(type_)
+        if FLAG in field.metadata
     }
 
 
@@ -191,7 +191,7 @@ def known(arguments: Iterable[str]) -> tuple[argparse.Namespace, list[str]]:
     """
     parser = make_parser()
     found, rest = parser.parse_known_args(_normalise(list(arguments), _bool_flags(parser)))
-    return found, [each.partition("=")[0] for each in rest]
+    return found, [token.partition("=")[0] for token in rest]
 
 
 COMMANDS: Final = (

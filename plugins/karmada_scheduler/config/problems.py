@@ -64,6 +64,6 @@ def known(names: Iterable[str]) -> str:
 
 def nearest(name: str, names: Iterable[str]) -> str:
     """Return a question that suggests the known name most similar to an unknown one; "" if none is."""
-    by_lower = {each.lower(): each for each in names}
+    by_lower = {other.lower(): other for other in names}
     found = difflib.get_close_matches(name.lower(), by_lower, n=1, cutoff=0.7)
     return f'did you mean "{by_lower[found[0]]}"? ' if found else ""

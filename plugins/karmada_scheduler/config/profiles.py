@@ -109,7 +109,7 @@ def plugin_tokens(lists: Sequence[str] | None) -> tuple[str, ...]:
     """Return the entries of all occurrences of ``--plugins``, or the default."""
     if lists is None:
         return (ALL,)
-    return tuple(token for each in lists for token in each.split(",") if token)
+    return tuple(token for text in lists for token in text.split(",") if token)
 
 
 def plugin_budget(configuration: SchedulerConfiguration, renew_deadline: float | None) -> float:

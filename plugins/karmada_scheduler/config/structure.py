@@ -114,8 +114,8 @@ def _problems_in(error: BaseException) -> Iterator[ConfigProblem]:
         case ConfigError():
             yield from error.problems
         case BaseExceptionGroup():
-            for each in error.exceptions:
-                yield from _problems_in(each)
+            for cause in error.exceptions:
+                yield from _problems_in(cause)
         case cattrs.StructureHandlerNotFoundError():
             yield ConfigProblem("", f"the type {error.type_} cannot be read from a file")
         case _:
@@ -186,12 +186,12 @@ def _has_fields(type_: Any) -> bool:
 def _fields_of(type_: Any) -> Iterator[tuple[str, Mapping[str, Any], bool]]:
     """Yield name and metadata of each field, and whether it must be given."""
     if is_struct(type_):
-        yield from ((each.name, {}, each.required) for each in struct_fields(type_))
+        yield from ((field.name, {}, field.required) for field in struct_fields(type_))
         return
-    for each in dataclasses.fields(type_):
-        if each.init:
-            has_default = (each.default, each.default_factory) != (dataclasses.MISSING,) * 2
-            yield each.name, each.metadata, not has_default
+    for field in dataclasses.fields(type_):
+        if field.init:
+            has_default = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
+            yield field.name, field.metadata, not has_default
 
 
 def _keys_of(name: str, metadata: Mapping[str, Any], *, python_names: bool) -> list[str]:
@@ -296,9 +296,9 @@ def _is_choice(type_: object) -> bool:
 
 def _choice_reader(type_: Any) -> Callable[[object, object], object]:
     choices = (
-        {each.value: each for each in typing.cast("type[Enum]", type_)}
+        {member.value: member for member in typing.cast("type[Enum]", type_)}
         if isinstance(type_, type)
-        else {each: each for each in typing.get_args(type_)}
+        else {choice: choice for choice in typing.get_args(type_)}
     )
 
     def read(value: object, _: object) -> object:

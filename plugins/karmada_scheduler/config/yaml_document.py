@@ -81,7 +81,7 @@ def read_document(text: str, *, lines_before: int = 0, places: YamlPlaces | None
         raise _of_character(text, lines_before, at) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        what = _QUOTED.sub("'...'", ", ".join(each for each in (error.context, error.problem) if each))
+        what = _QUOTED.sub("'...'", ", ".join(part for part in (error.context, error.problem) if part))
         if mark is None:
             raise YamlError(0, 0, what) from error
         line, column = mark.line, mark.column
@@ -163,7 +163,7 @@ class _DocumentBuilder:
 
     def _path(self) -> YamlPath:
         """Return the path of the value that begins now."""
-        return tuple(len(each.items) if each.items is not None else each.key or "" for each in self._open)
+        return tuple(len(level.items) if level.items is not None else level.key or "" for level in self._open)
 
     def _place(self, event: Any) -> YamlPlace:
         start, end = event.start_mark, event.end_mark
@@ -236,8 +236,8 @@ class _DocumentBuilder:
         value: Any = ended.items if ended.fields is None else ended.fields
         if ended.merged:
             value = {}
-            for each in reversed(ended.merged):
-                value.update(each)
+            for mapping in reversed(ended.merged):
+                value.update(mapping)
             value.update(ended.fields)
         if ended.anchor:
             self._open_anchors.discard(ended.anchor)
@@ -275,7 +275,7 @@ class _DocumentBuilder:
         assert top.key is not None  # the parser pairs keys and values
         if top.is_merge:
             objects = value if isinstance(value, list) else [value]
-            if not all(isinstance(each, dict) for each in objects):
+            if not all(isinstance(part, dict) for part in objects):
                 raise self._error(event, "a merge key (<<) needs an object or a list of objects")
             top.merged = [*(top.merged or ()), *objects]
         else:

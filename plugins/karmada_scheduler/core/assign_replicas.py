@@ -232,8 +232,8 @@ def _fresh(
         if chosen is not None:
             return _apportion(division, list(chosen.items()), uid)
     available = [
-        TargetCluster(each.name, wrap32(each.allocatable + held.get(each.name, 0)))
-        for each in division.members
+        TargetCluster(member.name, wrap32(member.allocatable + held.get(member.name, 0)))
+        for member in division.members
     ]
     return _divide(division, sort_descending(available, lambda target: target.replicas), uid)
 

@@ -109,7 +109,7 @@ def with_footprint(assumed: Assumed, binding: Binding, targets: Sequence[TargetC
         return assumed
     after = dict(assumed)
     for name in {target.name for target in (*binding.spec.clusters, *targets)}:
-        others = [each for each in after.pop(name, ()) if each.binding != binding.key]
+        others = [workload for workload in after.pop(name, ()) if workload.binding != binding.key]
         if others:  # a cluster without assumptions is not named, so that equal ones are equal
             after[name] = others
     for target in targets:

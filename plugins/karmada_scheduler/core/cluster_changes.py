@@ -115,7 +115,7 @@ class ClusterChanges:
     def _add_version(self, version: Cluster) -> None:
         self.names.add(version.name)
         versions = self._versions.setdefault(version.name, [])
-        if not any(_is_indistinguishable(version, each) for each in versions):
+        if not any(_is_indistinguishable(version, other) for other in versions):
             versions.append(version)
 
     def _is_affected(self, binding: Binding, placement: Placement) -> bool:

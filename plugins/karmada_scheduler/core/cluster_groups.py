@@ -45,9 +45,9 @@ def tier_of(cycle: Cycle, cluster: Cluster) -> int:
 
 def last_constraint(placement: Placement, field: str) -> SpreadConstraint | None:
     """Return the constraint on a field, None without one; as in upstream, the last of several counts."""
-    for each in reversed(placement.spread_constraints):
-        if each.spread_by_field == field:
-            return each
+    for constraint in reversed(placement.spread_constraints):
+        if constraint.spread_by_field == field:
+            return constraint
     return None
 
 

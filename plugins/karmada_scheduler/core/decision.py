@@ -176,7 +176,7 @@ class Decision(Struct, frozen=True):
     @property
     def cycle(self) -> Cycle | None:
         """The context of the last successful run; None if no run succeeded."""
-        return next((each.cycle for each in reversed(self.attempts) if each.error is None), None)
+        return next((attempt.cycle for attempt in reversed(self.attempts) if attempt.error is None), None)
 
     @property
     def may_work_next_time(self) -> bool:
@@ -220,5 +220,5 @@ def deciding_attempts(decision: Decision) -> tuple[Sequence[TermAttempt], int]:
     by_pass = [list(attempts) for _, attempts in groups]
     if not by_pass:
         return (), 0
-    led = (each for each in by_pass if are_same_targets(each[-1].targets, decision.targets))
+    led = (attempts for attempts in by_pass if are_same_targets(attempts[-1].targets, decision.targets))
     return next(led, by_pass[-1]), len(by_pass)

@@ -147,7 +147,7 @@ def _with_cached(
     if keyed.unkeyed_filters or rejected:
         passing = merged_clusters(results, names, feasible)
         if rejected:
-            passing = [each for each in passing if each.name not in rejected]
+            passing = [cluster for cluster in passing if cluster.name not in rejected]
         passing, refused = keyed.run_unkeyed_filters(cycle, passing, skipped)
         refused = {**rejected, **refused}
         feasible = [cluster for cluster in feasible if cluster.name not in refused]
@@ -168,7 +168,7 @@ def merged_clusters(
     results: FilterResults, names: frozenset[str], feasible: Sequence[Cluster]
 ) -> Sequence[Cluster]:
     """Return the clusters of cached results but some, and others, in the order of names."""
-    if {name for name in names if name in results.rows} == {each.name for each in feasible}:
+    if {name for name in names if name in results.rows} == {cluster.name for cluster in feasible}:
         return results.feasible  # mostly
     others = (cluster for cluster in results.feasible if cluster.name not in names)
     return sorted((*others, *feasible), key=attrgetter("name"))

@@ -128,5 +128,5 @@ def _is_complete(context: GuardContext, kept: tuple[TargetCluster, ...]) -> bool
 
 def targets_text(targets: tuple[TargetCluster, ...]) -> str:
     """Return ``name:replicas`` of the first targets, and the number of the others."""
-    shown = ", ".join(f"{each.name}:{each.replicas}" for each in targets[:MAX_SHOWN])
+    shown = ", ".join(f"{target.name}:{target.replicas}" for target in targets[:MAX_SHOWN])
     return shown + (f" and {len(targets) - MAX_SHOWN} more" if len(targets) > MAX_SHOWN else "")

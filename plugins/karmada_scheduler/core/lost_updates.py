@@ -27,7 +27,7 @@ def clusters_with_other_replicas(binding: Binding) -> tuple[str, ...]:
     is_reported = status.condition(_FULLY_APPLIED) is not None
     if binding.deleting or spec.graceful_eviction_tasks or len(spec.components) > 1 or not is_reported:
         return ()
-    reported = {each.cluster_name for each in status.aggregated_status}
+    reported = {report.cluster_name for report in status.aggregated_status}
     reports = status.reported_by_cluster()
     return tuple(
         name

@@ -69,7 +69,7 @@ async def _decide(
     try:
         for name, limit in framework.run_estimate_replicas(context):
             changes.append((name, replace(limit, less={}, at_least={})))
-        candidates = preferred_first(estimated(each, changes) for each in shortage.candidates)
+        candidates = preferred_first(estimated(candidate, changes) for candidate in shortage.candidates)
         selected = await framework.run_select(SelectContext(cycle, candidates, shortage.needed))
         return tuple(await framework.run_assign(AssignContext(cycle, selected)))
     except SchedulingError as error:

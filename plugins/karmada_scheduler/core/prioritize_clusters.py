@@ -66,7 +66,7 @@ class UnkeyedScores(Struct, frozen=True):
 
     def of(self, clusters: Iterable[Cluster]) -> Scores:
         """Return the scores of some of these clusters."""
-        chosen = [bisect_left(self.clusters, each.name, key=attrgetter("name")) for each in clusters]
+        chosen = [bisect_left(self.clusters, cluster.name, key=attrgetter("name")) for cluster in clusters]
         return {name: [scores[row] for row in chosen] for name, scores in self.scores.items()}
 
 
@@ -111,12 +111,12 @@ def _for_one(order: SharedOrder, found: FilteredClusters, unkeyed: UnkeyedScores
     clusters, left_out, rows = unkeyed.clusters, found.left_out, order.feasible.rows
     totals = _totals(unkeyed.scores, len(clusters)) if unkeyed.scores else ()
     known = {name for name in found.filtered if name in rows and name not in left_out}
-    if known != {each.name for each in found.feasible}:
-        by_name = dict(zip((each.name for each in clusters), totals, strict=False))
-        clusters = [each for each in order.feasible.clusters if each.name not in left_out]
-        totals = [by_name.get(each.name, 0) for each in clusters] if totals else ()
+    if known != {cluster.name for cluster in found.feasible}:
+        by_name = dict(zip((cluster.name for cluster in clusters), totals, strict=False))
+        clusters = [cluster for cluster in order.feasible.clusters if cluster.name not in left_out]
+        totals = [by_name.get(cluster.name, 0) for cluster in clusters] if totals else ()
     if left_out:
-        rows = LazyMapping(lambda: {each.name: row for row, each in enumerate(clusters)})
+        rows = LazyMapping(lambda: {cluster.name: row for row, cluster in enumerate(clusters)})
     return order.narrowed(left_out, clusters, rows, totals)
 
 
@@ -141,7 +141,7 @@ async def candidates_of(
         return order
     if changes:
         estimates = framework.run_estimate_replicas(EstimateContext(cycle, needed))
-        overrides = [estimated(each, estimates) for each in overrides]
+        overrides = [estimated(override, estimates) for override in overrides]
         if order is not None:
             free = order.available_of({name for _, estimate in estimates for name in estimate.clusters})
             order = order.with_available({name: _changed(name, free[name], estimates) for name in free})
@@ -160,10 +160,10 @@ def estimated(candidate: Candidate, estimates: Sequence[tuple[str, ReplicaEstima
 def _changed(name: str, free: int, estimates: Sequence[tuple[str, ReplicaEstimate]]) -> int:
     """Return how many replicas can be added to a cluster, if without EstimateReplicas plugins ``free`` can."""
     less, at_least, most = 0, 0, MAX_INT32
-    for _, each in estimates:
-        less += each.less.get(name, 0)
-        at_least = max(at_least, each.at_least.get(name, 0))
-        most = min(most, each.most.get(name, MAX_INT32))
+    for _, estimate in estimates:
+        less += estimate.less.get(name, 0)
+        at_least = max(at_least, estimate.at_least.get(name, 0))
+        most = min(most, estimate.most.get(name, MAX_INT32))
     return min(max(free - less, at_least), most)
 
 
@@ -209,13 +209,13 @@ def _tier_scores(cycle: Cycle, framework: Framework, clusters: Sequence[Cluster]
     unplaced = cycle.unplaced
     scores = framework.scoring.run(unplaced, clusters, framework.keyed.unkeyed_scores)
     totals = _totals(scores, len(clusters))
-    return [(tier_of(unplaced, each), score) for each, score in zip(clusters, totals, strict=True)]
+    return [(tier_of(unplaced, cluster), score) for cluster, score in zip(clusters, totals, strict=True)]
 
 
 def _totals(scores: Scores, count: int) -> Sequence[int]:
     if len(scores) == 1:
         return next(iter(scores.values()))
-    return [sum(each) for each in zip(*scores.values(), strict=True)] if scores else [0] * count
+    return [sum(row) for row in zip(*scores.values(), strict=True)] if scores else [0] * count
 
 
 async def _candidates(
@@ -229,7 +229,7 @@ async def _candidates(
     ``known`` has available replicas by cluster; those of the others are counted.
     """
     clusters = scored.clusters
-    others = [each for each in clusters if each.name not in known] if known else clusters
+    others = [cluster for cluster in clusters if cluster.name not in known] if known else clusters
     if others:
         counted = await available_replicas(
             cycle.binding.spec,
@@ -239,7 +239,7 @@ async def _candidates(
             assumed=inputs.assumed,
             yield_if_due=inputs.yield_if_due,
         )
-        known = {**known, **{each.name: free for each, free in zip(others, counted, strict=True)}}
+        known = {**known, **{cluster.name: free for cluster, free in zip(others, counted, strict=True)}}
     totals = _totals(scored.scores, len(clusters))
     assigned: dict[str, int] = {}
     for target in cycle.binding.spec.clusters:

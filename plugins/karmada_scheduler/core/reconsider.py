@@ -30,7 +30,7 @@ def with_kept(binding: Binding, kept: Mapping[str, int] | None) -> Binding:
         return binding
     stay = [TargetCluster(name, min(kept.get(name, 0), share)) for name, share in binding.spec.clusters]
     return replace(
-        binding, spec=replace(binding.spec, clusters=tuple([each for each in stay if each.replicas]))
+        binding, spec=replace(binding.spec, clusters=tuple([target for target in stay if target.replicas]))
     )
 
 

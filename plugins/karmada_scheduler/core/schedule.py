@@ -120,7 +120,7 @@ class SchedulingAlgorithm(Struct):
             self.empty_workload_propagation,
             assumed,
             self.peers,
-            [InFlight(self.stored(each.key), each) for each in in_flight],
+            [InFlight(self.stored(placed.key), placed) for placed in in_flight],
             budget,
             workload if framework.needs_workload else None,
             self.stored_workload,
@@ -228,7 +228,7 @@ def _of_cycle(cycle: Sequence[Decision], before: tuple[TargetCluster, ...]) -> D
     of the placements keeps it, so that nothing moves and the next decision has the same result. Any other gets the
     first placement to which the cycle returns.
     """
-    return next((each for each in cycle if each.targets == before), cycle[-1])
+    return next((attempt for attempt in cycle if attempt.targets == before), cycle[-1])
 
 
 def _as_written(binding: Binding, decision: Decision) -> Binding:
@@ -272,7 +272,7 @@ def _combined(first: Decision, second: Decision) -> Decision:
     """Return the targets to write after a second pass on top of the first."""
     failures = [
         *first.failed_terms,
-        *(each for each in second.failed_terms if each not in first.failed_terms),
+        *(term for term in second.failed_terms if term not in first.failed_terms),
     ]
     kept = second.targets is None
     return replace(

@@ -118,12 +118,12 @@ def select_by_cluster(ordered: Candidates, constraint: SpreadConstraint, needed:
 def _with_capacity(ordered: Candidates, count: int, needed: int) -> list[Candidate]:
     """Replace clusters, the least preferred first, by those with the most available replicas until all fit."""
     chosen = list(ordered[:count])
-    total = sum(each.available for each in chosen)
+    total = sum(candidate.available for candidate in chosen)
     if total >= needed:
         return chosen
     rest = list(ordered[count:])
     # The most available replicas first, then the order of preference. A replaced cluster takes the place of the other.
-    most_available = [(-each.available, index) for index, each in enumerate(rest)]
+    most_available = [(-candidate.available, index) for index, candidate in enumerate(rest)]
     heapq.heapify(most_available)
     for slot in range(count - 1, -1, -1):
         if total >= needed or not most_available:

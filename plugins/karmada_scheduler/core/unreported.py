@@ -90,7 +90,7 @@ def _changes_placement(classification: Classification) -> bool:
 def _selects_targets(term: ClusterAffinityTerm, binding: Binding, snapshot: Snapshot) -> bool:
     """Return whether an affinity term selects all clusters of a binding; an overflow affinity does so for workloads."""
     overflow = term.overflow_affinities if binding.spec.is_workload else ()
-    affinities = (term.affinity, *(each.affinity for each in overflow))
+    affinities = (term.affinity, *(tier.affinity for tier in overflow))
     clusters = [snapshot.get(target.name) for target in binding.spec.clusters]
     return all(
         cluster is not None and any(affinity.matches(cluster) for affinity in affinities)

@@ -43,12 +43,12 @@ class Simulation:
 
     def run(self, bindings: Iterable[Binding]) -> list[SimulationResult]:
         """Schedule bindings and return the results in their order."""
-        results = [self._place(each) for each in bindings]
+        results = [self._place(binding) for binding in bindings]
         return [
-            decided(each.binding, each.type, self._permit_results[each.binding.key])
-            if each.binding.key in self._permit_results
-            else each
-            for each in results
+            decided(result.binding, result.type, self._permit_results[result.binding.key])
+            if result.binding.key in self._permit_results
+            else result
+            for result in results
         ]
 
     def _place(self, binding: Binding) -> SimulationResult:
@@ -120,16 +120,16 @@ class Simulation:
     def _end_waits(self) -> None:
         """End the waits that plugins have allowed or rejected; Unreserve may reject others."""
         waiting = self._known.waiting
-        while over := [each for each in waiting.values() if each.permit.result is not None]:
-            for each in over:
-                binding, decision, result = each.permit.binding, each.decision, each.permit.result
+        while over := [wait for wait in waiting.values() if wait.permit.result is not None]:
+            for wait in over:
+                binding, decision, result = wait.permit.binding, wait.decision, wait.permit.result
                 del waiting[binding.key]
                 if isinstance(result, Result) and not result.is_success:
                     self._assume(binding, binding.spec.clusters)
                     decision = Decision(binding.key, error=UnschedulableError(result.message))
                     framework = self._rules.frameworks.of(binding)
                     assert framework is not None  # it was used for the decision
-                    framework.binding.unreserve(each.context)
+                    framework.binding.unreserve(wait.context)
                 else:
                     self._known.place(binding, decision)
                 self._permit_results[binding.key] = decision

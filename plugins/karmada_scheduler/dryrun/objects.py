@@ -67,7 +67,7 @@ class Workloads:
             found: Those of the files; None without files.
             read: Reads those of a control plane, when the first one is needed; None without one.
         """
-        self._found = None if found is None else {_identity(each): each for each in found}
+        self._found = None if found is None else {_identity(workload): workload for workload in found}
         self._read = read
         self._unread = ""
 
@@ -75,7 +75,7 @@ class Workloads:
         """Return the metadata of the workload of a binding, or why there is none."""
         if self._found is None and self._read is not None:
             workloads, self._unread = self._read()
-            self._found = {_identity(each): each for each in workloads}
+            self._found = {_identity(workload): workload for workload in workloads}
         if self._found is None:
             return NONE_GIVEN
         resource = binding.spec.resource
@@ -85,7 +85,7 @@ class Workloads:
         if found is None:
             where = "cannot be read" if self._read is not None else "is not in the files of --workloads"
             return WorkloadAnswer(
-                problem=": ".join(each for each in (f"{shown} {where}", self._unread) if each)
+                problem=": ".join(part for part in (f"{shown} {where}", self._unread) if part)
             )
         if found.uid and resource.uid and found.uid != resource.uid:
             return WorkloadAnswer(
@@ -155,7 +155,7 @@ class SimulatedBindings:
 
     def at_permit(self) -> Iterable[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return [each.view for each in self.waiting.values()]
+        return [wait.view for wait in self.waiting.values()]
 
     def place(self, binding: Binding, decision: Decision) -> None:
         """Store a decision as the scheduler would write it."""
@@ -169,7 +169,7 @@ class SimulatedBindings:
     def in_flight(self) -> list[Binding]:
         """The bindings that wait at Permit, with the clusters that they would get."""
         return [
-            _with_targets(each.permit.binding, tuple(each.context.targets)) for each in self.waiting.values()
+            _with_targets(wait.permit.binding, tuple(wait.context.targets)) for wait in self.waiting.values()
         ]
 
     def in_affinity_group(self, group: str) -> Iterable[Binding]:

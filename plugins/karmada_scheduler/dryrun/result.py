@@ -63,14 +63,14 @@ def manifest_as_written(manifest: Manifest, stored: Binding) -> Manifest:
     spec = {**(manifest.get("spec") or {}), "clusters": clusters}
     if tasks := stored.spec.graceful_eviction_tasks:
         spec["gracefulEvictionTasks"] = [
-            dict(each.manifest) or {"fromCluster": each.from_cluster} for each in tasks
+            dict(task.manifest) or {"fromCluster": task.from_cluster} for task in tasks
         ]
     else:
         spec.pop("gracefulEvictionTasks", None)
     found = stored.status
     status: dict[str, Any] = {
         **(manifest.get("status") or {}),
-        "conditions": [dict(each) for each in found.conditions],
+        "conditions": [dict(condition) for condition in found.conditions],
     }
     if found.scheduler_observed_generation:
         status["schedulerObservedGeneration"] = found.scheduler_observed_generation

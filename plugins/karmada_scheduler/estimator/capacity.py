@@ -186,7 +186,7 @@ class CapacityColumns:
             rows: The rows to compute.
         """
         # A generator: no more columns are created once nothing fits.
-        return columns.fits(self._pods, ((self._units_of(name), each) for name, each in amounts), rows)
+        return columns.fits(self._pods, ((self._units_of(name), amount) for name, amount in amounts), rows)
 
     def scalar_rows(self, rows: Column) -> Sequence[int]:
         """Return the indexes in ``rows`` of clusters to which columns do not apply."""
@@ -229,7 +229,7 @@ class Grades(Struct, frozen=True):
         for model in cluster.resource_models:
             for name, minimum in model.minimums.items():
                 minimums.setdefault(name, []).append(minimum)
-        return cls(minimums, [each.nodes for each in summary.modelings], len(cluster.resource_models))
+        return cls(minimums, [grade.nodes for grade in summary.modelings], len(cluster.resource_models))
 
     def replicas(self, request: Mapping[str, Quantity]) -> int | None:
         """Return how many replicas the nodes can take, None if a requested resource is in no model.

@@ -213,7 +213,7 @@ def _deducted(capacity: ClusterCapacity, assumed: Sequence[AssumedWorkload]) -> 
     A decision is repeated with its own footprint, which the next decision does not have in this place. So a result
     is continued from the one before, too.
     """
-    known = [each for each in capacity.deductions if each.begins(assumed)]
+    known = [deduction for deduction in capacity.deductions if deduction.begins(assumed)]
     found = known[-1] if known else Deduction((), capacity)
     if len(found.workloads) < len(assumed) and found.result.summary is not None:
         summary = _with_assumed(found.result.summary, assumed[len(found.workloads) :])

@@ -154,7 +154,7 @@ class Cycle(Struct, frozen=True, dict=True):
         if self.term is None:
             return ()
         overflow = self.term.overflow_affinities if self.binding.spec.is_workload else ()
-        return (self.term.affinity, *(each.affinity for each in overflow))
+        return (self.term.affinity, *(term.affinity for term in overflow))
 
 
 class InFlight(NamedTuple):

@@ -310,7 +310,7 @@ class EditContext(Struct, WorkloadAccess, frozen=True, dict=True):
     @property
     def on_policy(self) -> EditTarget:
         """What makes edits of the placement; paths start below it."""
-        terms = (each.affinity_name for each in self.cycle.placement.cluster_affinities)
+        terms = (term.affinity_name for term in self.cycle.placement.cluster_affinities)
         return EditTarget(Side.POLICY, self.binding_ref, PLACEMENT, tuple(terms))
 
     @property
@@ -333,8 +333,8 @@ class EditContext(Struct, WorkloadAccess, frozen=True, dict=True):
                 continue
             yield ("clusterAffinities", index), term
             overflow = term.get("overflowAffinities")
-            for number, each in enumerate(overflow if isinstance(overflow, list) else []):
-                yield ("clusterAffinities", index, "overflowAffinities", number), each
+            for number, tier in enumerate(overflow if isinstance(overflow, list) else []):
+                yield ("clusterAffinities", index, "overflowAffinities", number), tier
             return
 
 

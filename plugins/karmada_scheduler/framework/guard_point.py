@@ -175,7 +175,7 @@ class GuardContext(Struct, WorkloadAccess, frozen=True, dict=True):
     @cached_property
     def leaving(self) -> frozenset[str]:
         """The names of current clusters that exist and that the decision takes the binding off entirely."""
-        kept = {each.name for each in self.targets or ()}
+        kept = {target.name for target in self.targets or ()}
         return self.binding.spec.target_names - kept - self.gone
 
 

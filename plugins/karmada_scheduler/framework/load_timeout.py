@@ -58,7 +58,7 @@ def _place_of(thread: threading.Thread, file: str) -> str:
     if frame is None:
         return ""
     stack = traceback.extract_stack(frame)
-    where = next((each for each in reversed(stack) if each.filename == file), stack[-1])
+    where = next((level for level in reversed(stack) if level.filename == file), stack[-1])
     return f"; it is at line {where.lineno} of {where.filename}, in {where.name}"
 
 

@@ -119,7 +119,7 @@ class PluginDirectories:
 
     def plugins(self, changes: Iterable[FileChange] = ()) -> list[Registration]:
         """Return the plugins of all accepted files and of some changes, sorted by directory and file."""
-        files = {**self._accepted, **{each.path: each for each in changes}}
+        files = {**self._accepted, **{change.path: change for change in changes}}
         return [
             plugin
             for folder in self._helpers
@@ -130,7 +130,7 @@ class PluginDirectories:
 
     def accept(self, change: FileChange) -> None:
         """Accept a change; refused files are tried again."""
-        self._digests = {path: each.digest for path, each in self._accepted.items()}
+        self._digests = {path: file.digest for path, file in self._accepted.items()}
         before = self._accepted.pop(change.path, None)
         if before is not None and before.module != change.module:
             plugin_files.unload(before.module)

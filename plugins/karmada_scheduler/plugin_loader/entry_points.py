@@ -69,17 +69,17 @@ def may_have_entry_points(folders: Iterable[str]) -> bool:
     """
     if any(finder is not PathFinder and hasattr(finder, "find_distributions") for finder in sys.meta_path):
         return True
-    return any(_may_have(Path(each or ".")) for each in folders)
+    return any(_may_have(Path(folder or ".")) for folder in folders)
 
 
 def _may_have(folder: Path) -> bool:
     if folder.is_file():  # an archive
         return True
     try:
-        found = [each for each in os.scandir(folder) if each.name.endswith(_DISTRIBUTIONS)]
+        found = [entry for entry in os.scandir(folder) if entry.name.endswith(_DISTRIBUTIONS)]
     except OSError:
         return False
-    return any(_names_group(each) for each in found)
+    return any(_names_group(path) for path in found)
 
 
 def _names_group(distribution: os.DirEntry[str]) -> bool:

@@ -70,9 +70,9 @@ def load(
         call_in_thread(lambda: loader.exec_module(module), file=str(path))
         plugins = tuple(_plugins_of(module, str(path)))
         problems = [
-            ConfigProblem(str(path), f"{_display_name(each)}: {text}")
-            for each in plugins
-            for text in registration_problems(each)
+            ConfigProblem(str(path), f"{_display_name(plugin)}: {text}")
+            for plugin in plugins
+            for text in registration_problems(plugin)
         ]
         if problems:
             raise ConfigError(problems)  # noqa: TRY301 (unloaded below)
@@ -122,15 +122,15 @@ def _plugins_of(module: types.ModuleType, origin: str) -> Iterator[Registration]
         yield from _declared(declared, origin)
         return
     classes = _classes_of(module)
-    plugins = [each for each in classes.values() if is_plugin(each)]
-    others = [each for each in classes.values() if not is_plugin(each)]
+    plugins = [kind for kind in classes.values() if is_plugin(kind)]
+    others = [kind for kind in classes.values() if not is_plugin(kind)]
     broken = [
-        each for each in others if isinstance(getattr(each, "name", None), str) and _resembles_plugin(each)
+        kind for kind in others if isinstance(getattr(kind, "name", None), str) and _resembles_plugin(kind)
     ]
     problems = [
-        ConfigProblem(origin, f"{each.__name__}: {text}") for each in broken for text in plugin_problems(each)
+        ConfigProblem(origin, f"{kind.__name__}: {text}") for kind in broken for text in plugin_problems(kind)
     ]
-    unused = [text for each in others for text in _unused(each)]
+    unused = [text for kind in others for text in _unused(kind)]
     if problems:
         raise ConfigError(problems)
     if not plugins:
@@ -154,18 +154,18 @@ def _classes_of(module: types.ModuleType) -> dict[str, type]:
     the base of another class of the file.
     """
     defined = {
-        each: name
-        for name, each in reversed(vars(module).items())
-        if isinstance(each, type) and each.__module__ == module.__name__
+        kind: name
+        for name, kind in reversed(vars(module).items())
+        if isinstance(kind, type) and kind.__module__ == module.__name__
     }
-    bases = {base for each in defined for base in each.__mro__[1:]}
+    bases = {base for kind in defined for base in kind.__mro__[1:]}
     return {
-        name: each
-        for each, name in reversed(defined.items())
+        name: kind
+        for kind, name in reversed(defined.items())
         if not name.startswith("_")
-        and not inspect.isabstract(each)
-        and not issubclass(each, BaseException)
-        and (is_plugin(each) or each not in bases)
+        and not inspect.isabstract(kind)
+        and not issubclass(kind, BaseException)
+        and (is_plugin(kind) or kind not in bases)
     }
 
 

@@ -45,7 +45,7 @@ class PluginTasks(Struct):
         """Start ``run`` of these plugins unless it runs already, and cancel the tasks of all others."""
         if self._closed:
             return
-        wanted = {id(each): each for each in plugins if isinstance(each, RunPlugin)}
+        wanted = {id(plugin): plugin for plugin in plugins if isinstance(plugin, RunPlugin)}
         for key in self._tasks.keys() - wanted.keys():
             self._end(self._tasks.pop(key))
         for key, plugin in wanted.items():

@@ -137,11 +137,11 @@ class PluginSetup(IdentityStruct):
 
     def _apply(self, changes: Sequence[FileChange], directory: PluginDirectories) -> BuiltProfiles | None:
         """Accept all changes together, or else each one that works with those before it; return the new profiles."""
-        usable = [each for each in changes if each.error is None]
-        refused = [(each, each.error) for each in changes if each.error is not None]
+        usable = [change for change in changes if change.error is None]
+        refused = [(change, change.error) for change in changes if change.error is not None]
         accepted: list[FileChange] = []
         built = None
-        attempts = [usable, *([each] for each in usable if len(usable) > 1)]
+        attempts = [usable, *([change] for change in usable if len(usable) > 1)]
         for attempt in attempts:
             try:
                 if attempt:
@@ -187,9 +187,9 @@ class PluginSetup(IdentityStruct):
             registry=registry,
             selected=frozenset(registry.select(self.tokens).registry),
             offered=[
-                name for name, each in registry.items() if each.opt_in and f"-{name}" not in self.tokens
+                name for name, plugin in registry.items() if plugin.opt_in and f"-{name}" not in self.tokens
             ],
-            defaults=[name for name, each in self.in_tree.items() if not each.opt_in],
+            defaults=[name for name, plugin in self.in_tree.items() if not plugin.opt_in],
             handle_for=self.handle_for,
             previous=self.built,
             disabled_elsewhere=None if configuration.is_kubernetes else self.disabled_by_gates,

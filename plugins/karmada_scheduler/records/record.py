@@ -236,7 +236,7 @@ def _attempt(
     if top:
         fields["top"] = [[each.cluster.name, each.score, each.allocatable] for each in top]
     if len(attempt.selected) not in (len(placed), len(attempt.candidates)):
-        fields["selected"] = [each.cluster.name for each in attempt.selected[: limits.selected]]
+        fields["selected"] = [candidate.cluster.name for candidate in attempt.selected[: limits.selected]]
     if attempt.error is not None and attempt.error is not decision.error:
         fields["error"] = str(attempt.error)[: limits.text]
     return fields
@@ -245,7 +245,7 @@ def _attempt(
 def _targets(name: str, targets: Sequence[TargetCluster] | None, limits: RecordLimits) -> dict[str, Any]:
     if targets is None:
         return {name: None}
-    fields: dict[str, Any] = {name: {each.name: each.replicas for each in targets[: limits.targets]}}
+    fields: dict[str, Any] = {name: {target.name: target.replicas for target in targets[: limits.targets]}}
     if len(targets) > limits.targets:
         fields[f"{name.removesuffix('s')}Count"] = len(targets)
     return fields
@@ -257,7 +257,7 @@ def _capacity(attempts: Sequence[TermAttempt], decided: Decided, process: Proces
     last = attempts[-1] if attempts else None
     if last is None or not last.candidates or not (spec.replicas or spec.components):
         return None
-    chosen = [each.name for each in (decided.decision.targets or ())[: _LIMITS[0].targets]]
+    chosen = [target.name for target in (decided.decision.targets or ())[: _LIMITS[0].targets]]
     oldest = process.oldest_summary(chosen)
     general: dict[str, Any] = {"clusters": len(last.candidates)}
     if oldest is not None:

@@ -155,7 +155,7 @@ class BindingBuilder(ObjectBuilder):
 
     def reports(self, **replicas_by_cluster: int) -> Self:
         """Set the replicas that clusters report, where Karmada has applied the workload: ``reports(m1=2, m2=0)``."""
-        known = {each["clusterName"]: each for each in self._status.get("aggregatedStatus", ())}
+        known = {reported["clusterName"]: reported for reported in self._status.get("aggregatedStatus", ())}
         for name, replicas in replicas_by_cluster.items():
             report = {"applied": True, "status": {"replicas": replicas}}
             known[name] = {"clusterName": name, **known.get(name, {}), **report}

@@ -156,7 +156,7 @@ class ClusterBuilder(ObjectBuilder):
 
     def condition(self, type_: str, status: str = "True") -> Self:
         """Set a condition: ``condition("Ready", "False")``."""
-        others = [each for each in self._status["conditions"] if each["type"] != type_]
+        others = [condition for condition in self._status["conditions"] if condition["type"] != type_]
         return self._set(self._status, conditions=[*others, {"type": type_, "status": status}])
 
     def sync_mode(self, mode: str) -> Self:

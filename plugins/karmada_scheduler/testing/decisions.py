@@ -80,14 +80,14 @@ def decide(
         [GeneralEstimator(gates)],
         empty_workload_propagation=empty_workload_propagation,
         peers=peers,
-        stored_workload={each.build().key: each.workload_answer.workload for each in in_flight}.get,
+        stored_workload={builder.build().key: builder.workload_answer.workload for builder in in_flight}.get,
     )
     decision = algorithm.decide(
         binding.build(),
         snapshot(*clusters),
         deciders,
         assumed=assumed or {},
-        in_flight=[each.build() for each in in_flight],
+        in_flight=[builder.build() for builder in in_flight],
         until_stable=until_stable,
         workload=binding.workload_answer,
     )

@@ -49,7 +49,7 @@ class FakeHandle:
         self.shared: dict[str, object] = {}
         self.is_dry_run = False
         self.profile: Final = profile
-        self._bindings = {each.key: each for each in (builder.build() for builder in bindings)}
+        self._bindings = {binding.key: binding for binding in (builder.build() for builder in bindings)}
         self._workloads = {builder.build().key: builder.workload_answer.workload for builder in bindings}
         self._declares_workload = True
         self._waiting: dict[BindingKey, PendingPermit] = {}
@@ -71,7 +71,7 @@ class FakeHandle:
     def show(self, clusters: Snapshot) -> None:
         """Replace all clusters, and tell followers about those that differ."""
         before, self.clusters = self.clusters, clusters
-        for name in sorted({each.name for each in (*before, *clusters)}):
+        for name in sorted({cluster.name for cluster in (*before, *clusters)}):
             if (old := before.get(name)) != (new := clusters.get(name)):
                 for follower in self._cluster_followers:
                     follower(old, new)
@@ -128,7 +128,7 @@ class FakeHandle:
 
     def waiting(self) -> Sequence[WaitingBinding]:
         """Return the bindings that wait at Permit."""
-        return tuple(WaitingBindingView(each, self.workload) for each in self._waiting.values())
+        return tuple(WaitingBindingView(wait, self.workload) for wait in self._waiting.values())
 
     def record_event(self, binding: Binding, *, warning: bool, reason: str, text: str) -> None:
         """Record the Event."""

@@ -180,9 +180,9 @@ async def _run(
     handle.put(binding)
     handle.declare_workload(needed=recorded.needs_workload)
     handle.put_workload(binding.key, builder.workload_answer.workload)
-    for each in circumstances.get("in_flight", ()):
-        if (workload := each.workload_answer.workload) is not None:
-            handle.put_workload(each.build().key, workload)
+    for peer in circumstances.get("in_flight", ()):
+        if (workload := peer.workload_answer.workload) is not None:
+            handle.put_workload(peer.build().key, workload)
     algorithm = SchedulingAlgorithm(
         gates, [GeneralEstimator(gates)], stored=handle.binding, stored_workload=handle.workload
     )
@@ -190,7 +190,7 @@ async def _run(
         binding,
         handle.clusters,
         recorded,
-        in_flight=[each.build() for each in circumstances.get("in_flight", ())],
+        in_flight=[peer.build() for peer in circumstances.get("in_flight", ())],
         workload=builder.workload_answer,
         proposed=recorded.reconsider.propose(binding) if circumstances.get("reconsiders") else None,
     )

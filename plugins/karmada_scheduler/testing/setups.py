@@ -130,7 +130,7 @@ def framework(
     Raises:
         ConfigError: One of them cannot be made, or is no plugin.
     """
-    own = [Registration(each.name, _factory(each)) for each in plugins]
+    own = [Registration(plugin.name, _factory(plugin)) for plugin in plugins]
     registry = in_tree(gates or FeatureGates()).select(select).registry
     setup = PluginSetup(registry, handle_for=lambda _: handle or FakeHandle(), own=own, packages=list)
     return Framework(setup.start().by_name[DEFAULT_SCHEDULER_NAME], caller=caller_with(timeout))
@@ -155,7 +155,7 @@ def profiles(
     setup = PluginSetup(
         in_tree(gates or FeatureGates()),
         handle_for=lambda name: handle or FakeHandle(profile=name),
-        own=[Registration(each.name, each) for each in plugins],
+        own=[Registration(plugin.name, plugin) for plugin in plugins],
         packages=list,
         directories=[plugin_dir] if plugin_dir else (),
         configuration=configuration,

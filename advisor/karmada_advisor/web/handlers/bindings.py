@@ -87,7 +87,7 @@ class BindingHandlers(HandlerGroup):
             "paging": paging,
             "all": counts.total(),
             "namespaces": namespaces,
-            "states": [each.value for each in StateName],
+            "states": [name.value for name in StateName],
             "counts": counts,
             "home": "namespace" in request.path,
             "quotas": await self._responder.readable_quotas(viewer, wanted.namespace),
@@ -250,7 +250,7 @@ class BindingHandlers(HandlerGroup):
             rows = index.of_namespace(namespace)
             if not rows and self._responder.viewer(request).sees_all:
                 rows = index.rows
-            names = (str(each.key) for each in rows) if len(rows) <= _NEAREST_OF else ()
+            names = (str(row.key) for row in rows) if len(rows) <= _NEAREST_OF else ()
             raise RequestRefusedError(404, unknown(key.display, str(key), names))
         return key
 

@@ -69,7 +69,7 @@ class WhatIfHandlers(HandlerGroup):
             values |= {
                 "report": report,
                 "heat_map": heat_map(report, partial(domain_path, loss=loss)),
-                "kinds": sorted({each.kind for each in report.domains}, key=kind_order),
+                "kinds": sorted({domain.kind for domain in report.domains}, key=kind_order),
                 "settings": _words(fleet_remedies(report)),
             }
         return self._responder.rendered(
@@ -97,7 +97,7 @@ class WhatIfHandlers(HandlerGroup):
         kind, name = request.path["kind"], request.path["name"]
         found = view.domain(kind, name)
         if found is None:
-            known = [each.name for each in view.report.domains if each.kind == kind]
+            known = [lost.name for lost in view.report.domains if lost.kind == kind]
             raise RequestRefusedError(404, unknown(f"{kind} {name}", name, known))
         number, domain = found
         shown = groups(view.in_domain(number), view.report.settings)
@@ -105,7 +105,7 @@ class WhatIfHandlers(HandlerGroup):
             "survival": self._answers.background.survival,
             "loss": loss,
             "domain": domain,
-            "groups": [(each, _words(remedies_of(view.report, number, each))) for each in shown],
+            "groups": [(policy, _words(remedies_of(view.report, number, policy))) for policy in shown],
             "capacity": domain.overcommitted[:ROWS],
             "more_capacity": _words(capacity_of(view.report, number)),
         }
@@ -161,4 +161,4 @@ def _query_of(loss: Loss) -> str:
 
 
 def _words(remedies: Iterable[LossRemedy]) -> list[str]:
-    return [remedy_words(each) for each in remedies]
+    return [remedy_words(remedy) for remedy in remedies]

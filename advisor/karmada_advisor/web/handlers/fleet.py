@@ -163,8 +163,8 @@ class FleetHandlers(HandlerGroup):
             "paging": paging,
             "sort": by,
             "all": len(clusters),
-            "of_region": sorted({each.region for each in clusters if each.region}),
-            "counts": Counter(each.state for each in clusters),
+            "of_region": sorted({cluster.region for cluster in clusters if cluster.region}),
+            "counts": Counter(cluster.state for cluster in clusters),
         }
         return self._responder.rendered("clusters.html", request, state, values)
 
@@ -200,7 +200,7 @@ class FleetHandlers(HandlerGroup):
             "kind": "FleetCluster",
             **_cluster_fields(shown),
             "labels": dict(state.contents.cluster_by_name[shown.name].labels),
-            "holds": [str(each.key) for each in paging.rows],
+            "holds": [str(row.key) for row in paging.rows],
             "after": paging.after,
         }
         return judged(found, state)
@@ -217,7 +217,7 @@ class FleetHandlers(HandlerGroup):
 
     async def _why_not_page(self, request: HttpRequest) -> Document:
         found, state = await self._why_not(request)
-        values = {"found": found, "largest": max((each.count for each in found.groups), default=0)}
+        values = {"found": found, "largest": max((group.count for group in found.groups), default=0)}
         return self._responder.rendered("why_not_cluster.html", request, state, values)
 
 

@@ -107,10 +107,10 @@ class Responder(IdentityStruct):
     ) -> PageState:
         """Return objects with the quotas of some namespaces; as they are if these cannot be read, or nothing is decided."""
         viewer, asked = self.viewer(request), sorted(namespaces) if state.has_clusters else ()
-        found = [await self.readable_quotas(viewer, each) for each in asked]
-        if not found or any(each is None or each.manifests is None for each in found):
+        found = [await self.readable_quotas(viewer, namespace) for namespace in asked]
+        if not found or any(answer is None or answer.manifests is None for answer in found):
             return state
-        quotas = [manifest for each in found if each is not None for manifest in each.manifests or ()]
+        quotas = [manifest for answer in found if answer is not None for manifest in answer.manifests or ()]
         objects = replace(state.contents.objects, quotas=quotas)
         return replace(state, contents=replace(state.contents, objects=objects))
 

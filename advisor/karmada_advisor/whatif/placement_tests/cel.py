@@ -117,7 +117,7 @@ class Expressions:
                 "workload": type_.Map(text, dyn),
             },
             extensions=[ext_optional.ExtOptional(), ext_strings.ExtStrings(), ext_math.ExtMath()],
-            functions=[cel.FunctionDecl(*each) for each in overloads.items()],
+            functions=[cel.FunctionDecl(*overload) for overload in overloads.items()],
         )
         self._compiled: dict[str, Any] = {}
 

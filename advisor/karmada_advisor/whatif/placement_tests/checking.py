@@ -40,8 +40,8 @@ def problems_of(file: model.PlacementTestFile, included: IncludedManifests) -> l
     if found:
         return found
     objects = objects_of(file)
-    for each in file.cases:
-        found += _Case(file, objects).problems(each)
+    for case in file.cases:
+        found += _Case(file, objects).problems(case)
     return found
 
 
@@ -108,11 +108,11 @@ class _Case:
             yield self._problem(change.place, str(problem))
             return
         self._clusters.update(self._draft.after.clusters)
-        for key, each in (self._draft.after.policies or {}).items():
-            if each is not policies.get(key):
-                text = refused(each, None if before is None else before.get(key))
+        for key, policy in (self._draft.after.policies or {}).items():
+            if policy is not policies.get(key):
+                text = refused(policy, None if before is None else before.get(key))
                 if text is not None:
-                    shown = f"{' '.join(named(each))}: Karmada would refuse it: {text}"
+                    shown = f"{' '.join(named(policy))}: Karmada would refuse it: {text}"
                     yield self._problem(change.place, shown)
 
     def _of_expectation(
@@ -156,7 +156,7 @@ class _Case:
         if is_unclaimed is not None and is_unclaimed.value == NOT_CLAIMED:
             return False
         template = self._draft.after.templates.get(key)
-        if template is None or any(unversioned(each) == key for each in self._file.sizes):
+        if template is None or any(unversioned(size) == key for size in self._file.sizes):
             return False
         read = replicas_of(read_template(template))
         return not read.known or (not read.replicas and _has_replicas(template) and not _is_native(template))
@@ -173,7 +173,7 @@ class _Case:
         return ""
 
     def _may_have_replicas(self, key: UnversionedTemplateKey) -> bool:
-        if any(unversioned(each) == key for each in self._file.sizes):
+        if any(unversioned(size) == key for size in self._file.sizes):
             return True
         template = self._draft.after.templates.get(key)
         return template is None or _is_native(template) or _has_replicas(template)

@@ -37,7 +37,7 @@ def _holds(key: str, expected: Any, got: Any) -> bool:
         case "warnings":
             if expected == NO_POLICY:
                 return not got
-            return all(any(text in each for each in got) for text in expected)
+            return all(any(text in value for value in got) for text in expected)
         case _:
             return bool(got == expected)
 
@@ -68,12 +68,12 @@ class _Check(Struct, frozen=True):
 
     def failures(self) -> Iterator[model.ExpectationFailure]:
         """Yield what does not hold."""
-        missing = next((each for each in self.found if not each.placed), None)
+        missing = next((workload for workload in self.found if not workload.placed), None)
         reported = False
         for key, wanted in self.expectation.keys.items():
             if missing is not None and key in PLACED_ONLY:
                 if not reported:
-                    texts = [each.value for each in wanted.value] if key == "that" else wanted.value
+                    texts = [entry.value for entry in wanted.value] if key == "that" else wanted.value
                     text = f"it is not placed: {missing.why_not_placed}"
                     yield self._failure(key, wanted._replace(value=texts), None, text)
                 reported = True
@@ -81,36 +81,36 @@ class _Check(Struct, frozen=True):
             if key == "that":
                 yield from self._expressions(wanted)
                 continue
-            got = [getattr(each, "not_placed" if key == "notPlaced" else key) for each in self.found]
-            if not all(_holds(key, wanted.value, each) for each in got):
+            got = [getattr(workload, "not_placed" if key == "notPlaced" else key) for workload in self.found]
+            if not all(_holds(key, wanted.value, value) for value in got):
                 yield self._difference(key, wanted, got)
 
     def _expressions(self, wanted: model.ExpectedValue) -> Iterator[model.ExpectationFailure]:
         evaluator = expressions()
-        data = [WorkloadData(each) for each in self.found]
-        for index, each in enumerate(wanted.value):
-            results = [evaluator.evaluate(each.value, every) for every in data]
+        data = [WorkloadData(workload) for workload in self.found]
+        for index, expression in enumerate(wanted.value):
+            results = [evaluator.evaluate(expression.value, every) for every in data]
             failing = next((result for result in results if not result.holds), None)
             if failing is None:
                 continue
             differ = any(result.holds for result in results)
             text = "; ".join([self.why_different if differ else failing.text or "false", *failing.parts])
-            key = "that" if wanted.place == each.place else f"that[{index}]"
-            yield self._failure(key, each, None, text)
+            key = "that" if wanted.place == expression.place else f"that[{index}]"
+            yield self._failure(key, expression, None, text)
 
     def _difference(
         self, key: str, wanted: model.ExpectedValue, got: Sequence[Any]
     ) -> model.ExpectationFailure:
-        differ = any(each != got[0] for each in got)
+        differ = any(value != got[0] for value in got)
         text = self.why_different if differ else ""
         if key == "notPlaced" and not text and got[0] is not False and got[0] is not True:
             text = self.found[0].why_not_placed
         if key == "placed" and wanted.value and not text:
-            text = next(each for each in self.found if not each.placed).why_not_placed
+            text = next(workload for workload in self.found if not workload.placed).why_not_placed
         failure = self._failure(key, wanted, list(got) if differ else got[0], text)
         if key != "clusters":
             return failure
-        different = [each for index, each in enumerate(got) if each not in got[:index]]
+        different = [value for index, value in enumerate(got) if value not in got[:index]]
         return replace(failure, table=tuple(_rows(wanted.value, different)))
 
     def _failure(
@@ -124,8 +124,8 @@ def _rows(
     expected: Mapping[str, int] | Sequence[str], got: Sequence[Mapping[str, int]]
 ) -> Iterator[model.ClusterDifference]:
     wanted = expected if isinstance(expected, Mapping) else dict.fromkeys(expected, 0)
-    for name in sorted({*wanted, *(name for each in got for name in each)}):
-        yield model.ClusterDifference(name, wanted.get(name), tuple(each.get(name) for each in got))
+    for name in sorted({*wanted, *(name for row in got for name in row)}):
+        yield model.ClusterDifference(name, wanted.get(name), tuple(row.get(name) for row in got))
 
 
 FIELDS: Final = ("region", "provider", "zone", "cluster")
@@ -158,7 +158,7 @@ class WorkloadData:
     def clusters(self) -> list[dict[str, Any]]:
         """All clusters."""
         replicas, every = self._found.clusters, self._found.state.objects.clusters
-        return [_row(name, each, replicas.get(name, 0)) for name, each in sorted(every.items())]
+        return [_row(name, cluster, replicas.get(name, 0)) for name, cluster in sorted(every.items())]
 
     def _clusters_of(self, binding: Binding | None) -> list[dict[str, Any]]:
         targets = () if binding is None else binding.spec.clusters
@@ -219,14 +219,14 @@ class WorkloadData:
             return False
         clusters, bindings = [*state.known.clusters.values()], [*state.known.bindings.values()]
         side = PlanSide(rules, Snapshot.of(clusters), bindings)
-        closed = {each.name: found for each in clusters if (found := out_of_service(each))}
+        closed = {cluster.name: found for cluster in clusters if (found := out_of_service(cluster))}
         had = self._found.before or replace(binding, spec=replace(binding.spec, clusters=()))
         present = present_on(had, state.objects.bindings[binding.key], state.objects.clusters, closed)
         inputs = LossInputs(clusters, bindings, rules, domains, present={binding.key: present})
         decisions = LossDecisions(side, binding, inputs, SharedDecisions())
         return not any(
             classified(decisions.binding.spec, lost, decisions.after(lost, Loss.GONE)).dark
-            for lost in (frozenset(each.clusters) for each in domains)
+            for lost in (frozenset(domain.clusters) for domain in domains)
         )
 
 
@@ -248,7 +248,7 @@ def _row(name: str, cluster: Manifest, replicas: int) -> dict[str, Any]:
         "provider": spec.get("provider") or "",
         "zones": list(zones),
         "labels": dict(part(cluster, "metadata", "labels")),
-        "taints": [{**no_taint, **each} for each in mappings(value_at(cluster, "spec", "taints"))],
+        "taints": [{**no_taint, **taint} for taint in mappings(value_at(cluster, "spec", "taints"))],
         "ready": any((each.get("type"), each.get("status")) == ("Ready", "True") for each in conditions),
         "replicas": replicas,
     }

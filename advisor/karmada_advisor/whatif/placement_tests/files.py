@@ -31,7 +31,7 @@ _NAMED_LISTS: Final = frozenset({"delete", "without", "cordon", "uncordon", "reb
 
 def _items(path: YamlPath, value: Any) -> list[tuple[YamlPath, Any]]:
     """Return the items of a list that fit the schema, with their paths."""
-    return [((*path, index), each) for index, each in enumerate(value or ()) if each is not None]
+    return [((*path, index), entry) for index, entry in enumerate(value or ()) if entry is not None]
 
 
 class Unread(Exception):  # noqa: N818 (no error: a file of another tool)
@@ -86,9 +86,9 @@ class _Reader:
             if name not in self._in.value:
                 self._in.problem((), f"{name} is missing")
         workloads = self._manifests("workloads", found)
-        priorities = [each for each in workloads if each.get("kind") == "PriorityClass"]
+        priorities = [manifest for manifest in workloads if manifest.get("kind") == "PriorityClass"]
         templates = [each for each in workloads if not _is_other(each) and each not in priorities]
-        self._ignored("workloads", [each for each in workloads if _is_other(each)])
+        self._ignored("workloads", [manifest for manifest in workloads if _is_other(manifest)])
         policies = self._manifests("policies", found)
         self._ignored("policies", [each for each in policies if each.get("kind") not in ID_LABELS])
         scheduler, manager = found.get("scheduler", {}), found.get("controllerManager", {})
@@ -98,7 +98,7 @@ class _Reader:
             path=self._in.path,
             name=name if self._in.typed(("name",), name, str) else "",
             clusters=tuple(self._fleet(found.get("fleet", {}), templates)),
-            policies=tuple(each for each in policies if each.get("kind") in ID_LABELS),
+            policies=tuple(manifest for manifest in policies if manifest.get("kind") in ID_LABELS),
             workloads=tuple(templates),
             bindings=tuple(each for each in self._manifests("bindings", found) if each.get("kind") in KINDS),
             sizes=dict(self._sizes(found.get("sizes", {}), templates)),
@@ -110,9 +110,9 @@ class _Reader:
             cases=tuple(self._cases(found.get("cases"))) if "cases" in self._in.value else (),
             notes=tuple(self._notes),
             priority_classes={
-                text_of(each, "metadata", "name"): each["value"]
-                for each in priorities
-                if type(each.get("value")) is int
+                text_of(manifest, "metadata", "name"): manifest["value"]
+                for manifest in priorities
+                if type(manifest.get("value")) is int
             },
         )
 
@@ -120,7 +120,7 @@ class _Reader:
         return [manifest for _, manifest in self.included.of_items((key,), found.get(key), once=True)]
 
     def _ignored(self, what: str, manifests: Iterable[model.Manifest]) -> None:
-        kinds = sorted({str(each.get("kind")) for each in manifests})
+        kinds = sorted({str(manifest.get("kind")) for manifest in manifests})
         if kinds:
             self._notes.append(f"{what}: {', '.join(kinds)} are not read: a test has no use for them there")
 
@@ -129,18 +129,18 @@ class _Reader:
     ) -> Iterator[model.Manifest]:
         names: dict[str, str] = {}
         path: YamlPath = ("fleet", "files")
-        for at, each in self.included.of_items(path, found.get("files"), once=True):
-            if each.get("kind") == CLUSTER:
-                names[text_of(each, "metadata", "name")] = found["files"][at[-1]]
-                yield from self._read_cluster(at, each)
+        for at, manifest in self.included.of_items(path, found.get("files"), once=True):
+            if manifest.get("kind") == CLUSTER:
+                names[text_of(manifest, "metadata", "name")] = found["files"][at[-1]]
+                yield from self._read_cluster(at, manifest)
         if not names and not self._in.problems and "clusters" not in found:
             self._in.problem(("fleet",), "fleet: there is no cluster; use files or clusters")
         served = sorted({(text_of(each, "apiVersion"), text_of(each, "kind")) for each in workloads})
-        for name, each in found.get("clusters", {}).items():
+        for name, cluster in found.get("clusters", {}).items():
             at = ("fleet", "clusters", name)
             if name in names:
                 self._in.problem(at, f"the cluster {name} is in {names[name]}, too", of_key=True)
-            elif (made := cluster_of(self._in, at, name, each, served)) is not None:
+            elif (made := cluster_of(self._in, at, name, cluster, served)) is not None:
                 yield from self._read_cluster(at, made)
 
     def _read_cluster(self, path: YamlPath, manifest: model.Manifest) -> Iterator[model.Manifest]:
@@ -156,11 +156,11 @@ class _Reader:
     ) -> Iterator[tuple[TemplateKey, Replicas]]:
         for written, fields in sizes.items():
             path: YamlPath = ("sizes", written)
-            named = [each for each in templates if written in _spellings(each)]
+            named = [template for template in templates if written in _spellings(template)]
             if "replicas" not in self._in.written(path):
                 self._in.typed((*path, "replicas"), None, int)
             elif len(named) != 1:
-                known = {name for each in templates for name in _spellings(each)}
+                known = {name for template in templates for name in _spellings(template)}
                 text = f"sizes: {written}: no workload has this name{nearest_hint(written, known)}"
                 self._in.problem(path, text, of_key=True)
             else:
@@ -180,14 +180,14 @@ class _Reader:
         config = found.get("config")
         decisions_of = found.get("decisionsOf", DEFAULT_RULES.decisions_of)
         if decisions_of not in [*RULES]:  # which compares: a list has no hash
-            known = " or ".join(f'"{each}"' for each in RULES)
+            known = " or ".join(f'"{rule}"' for rule in RULES)
             text = f"decisionsOf: expected {known}, in quotes, got {decisions_of!r:.60}"
             self._in.problem((*path, "decisionsOf"), text)
             decisions_of = DEFAULT_RULES.decisions_of
         return Rules(
             plugins=found.get("plugins") or None,
             config=None if config is None else self.included.resolved((*path, "config"), config),
-            plugin_dirs=[each for each in directories if each is not None],
+            plugin_dirs=[folder for folder in directories if folder is not None],
             decisions_of=decisions_of,
         )
 
@@ -251,9 +251,9 @@ class _Reader:
                 for item, name in _items(at, value) if isinstance(value, list) else [(at, value)]:
                     yield model.ScenarioChange(word, name, None, self._in.place(item))
             elif word != "expect":
-                for name, each in value.items():
+                for name, entry in value.items():
                     place = self._in.place((*at, name), of_key=True)
-                    for one in each if isinstance(each, list) else [each]:
+                    for one in entry if isinstance(entry, list) else [entry]:
                         yield model.ScenarioChange(word, name, one, place)
 
     # --- expectations ---
@@ -286,8 +286,8 @@ class _Reader:
         elif isinstance(value, str):
             yield self._expression(path, "that", value)
         elif self._in.typed(path, value, list):
-            for at, each in _items(path, value):
-                yield self._expression(at, f"that[{at[-1]}]", each)
+            for at, entry in _items(path, value):
+                yield self._expression(at, f"that[{at[-1]}]", entry)
 
     def _expression(self, path: YamlPath, name: str, value: Any) -> model.ExpectedValue:
         """Return an expression, and note what is wrong with it.
@@ -312,7 +312,7 @@ class _Reader:
         try:
             expressions().compile(value)
         except NoCelError as problem:
-            if all(each.text != str(problem) for each in self._in.problems):
+            if all(other.text != str(problem) for other in self._in.problems):
                 self._in.problem(path, str(problem))
         except ExpressionError as problem:
             line = (value.splitlines() or [""])[problem.line - 1]

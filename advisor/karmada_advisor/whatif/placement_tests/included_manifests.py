@@ -47,14 +47,14 @@ class IncludedManifests:
             once: Whether each name may be there once only.
         """
         is_list = value is not None and self._in.typed(path, value, list)
-        for index, each in enumerate(value if is_list else ()):
+        for index, entry in enumerate(value if is_list else ()):
             at = (*path, index)
-            if isinstance(each, dict):
+            if isinstance(entry, dict):
                 origin = f"{_IN_PLACE}{self._in.place(at).line}"
-                found = [(self._in_place(at, each), origin)]
+                found = [(self._in_place(at, entry), origin)]
             else:
-                is_name = self._in.typed(at, each, str, "a file or a manifest")
-                found = [*self._of_files(at, each)] if is_name else []
+                is_name = self._in.typed(at, entry, str, "a file or a manifest")
+                found = [*self._of_files(at, entry)] if is_name else []
             for manifest, origin in found:
                 if not once or self._is_first(at, manifest, origin):
                     yield at, manifest
@@ -178,7 +178,7 @@ def _apis(
     return [
         {
             "groupVersion": version,
-            "resources": [{"name": f"{kind.lower()}s", "kind": kind} for kind in sorted(set(each))],
+            "resources": [{"name": f"{kind.lower()}s", "kind": kind} for kind in sorted(set(api))],
         }
-        for version, each in kinds.items()
+        for version, api in kinds.items()
     ]

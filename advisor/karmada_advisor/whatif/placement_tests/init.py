@@ -74,19 +74,19 @@ def write_tests(
     Raises:
         NoAnswerError: A policy cannot be read, the folder has such files, or what is written cannot be run.
     """
-    there = [each for each in (FLEET, WORKLOADS, TESTS) if (folder / each).exists()]
+    there = [name for name in (FLEET, WORKLOADS, TESTS) if (folder / name).exists()]
     if there:
         raise NoAnswerError(f"--init: {folder} has {', '.join(there)} already; name another folder")
     present = sorted(bindings, key=resource_key)
     if not present:
         raise NoAnswerError("--init: there is no workload with a policy (-n, --selector)")
-    fleet = [_cluster(each) for each in clusters]
-    made = [_workload(each, labels.get(resource_key(each), {})) for each in present]
+    fleet = [_cluster(manifest) for manifest in clusters]
+    made = [_workload(workload, labels.get(resource_key(workload), {})) for workload in present]
     content = {
         "apiVersion": API_VERSION,
         "kind": KIND,
         "fleet": {"files": [FLEET]},
-        "policies": [relpath(each, folder) for each in policies],
+        "policies": [relpath(policy, folder) for policy in policies],
         "workloads": [WORKLOADS],
         **_schedulers(present),
         **_sizes(present),
@@ -95,8 +95,8 @@ def write_tests(
         folder.mkdir(parents=True, exist_ok=True)
         fleet.sort(key=lambda each: str(each["metadata"]["name"]))
         (folder / FLEET).write_text(as_yaml({"apiVersion": "v1", "kind": "List", "items": fleet}))
-        (folder / WORKLOADS).write_text("---\n".join(as_yaml(each) for each in made))
-        every = {_name(each): {"placed": True} for each in present}
+        (folder / WORKLOADS).write_text("---\n".join(as_yaml(manifest) for manifest in made))
+        every = {_name(workload): {"placed": True} for workload in present}
         placeholder = {**content, "cases": [{"name": "all", "expect": every}]}
         (folder / TESTS).write_text(as_yaml(placeholder))
         cases, unclaimed, elsewhere = _cases(_readable(folder), present)
@@ -104,8 +104,8 @@ def write_tests(
     except OSError as error:
         raise NoAnswerError(f"--init: {folder}: {error.strerror or error}") from error
     except NoAnswerError:
-        for each in (FLEET, WORKLOADS, TESTS):
-            (folder / each).unlink(missing_ok=True)
+        for name in (FLEET, WORKLOADS, TESTS):
+            (folder / name).unlink(missing_ok=True)
         raise
     return WrittenTests(folder, len(fleet), len(made), len(cases), unclaimed, elsewhere)
 
@@ -113,7 +113,7 @@ def write_tests(
 def _readable(folder: Path) -> PlacementTestFile:
     file, problems = read_test_file(str(folder / TESTS), named=True)
     if file is None:
-        raise NoAnswerError("\n".join(f"--init: {each}" for each in problems))
+        raise NoAnswerError("\n".join(f"--init: {problem}" for problem in problems))
     return file
 
 
@@ -132,17 +132,17 @@ def _cases(
             if policy == NO_POLICY:
                 unclaimed += 1
                 continue
-            placements = [each.clusters for each in found]
+            placements = [workload.clusters for workload in found]
             stored = part(binding, "spec").get("clusters") or ()
-            if {each.get("name"): each.get("replicas") or 0 for each in stored} not in placements:
+            if {target.get("name"): target.get("replicas") or 0 for target in stored} not in placements:
                 elsewhere.append(_name(binding))
             expected: dict[str, Any] = {"policy": policy}
-            if not all(each.placed for each in found):
+            if not all(workload.placed for workload in found):
                 reason = found[0].reason
                 expected |= {"notPlaced": reason} if reason else {"placed": False}
             elif all(each == placements[0] for each in placements) and part(binding, "spec").get("replicas"):
                 expected["clusters"] = placements[0]
-            elif all(each.keys() == placements[0].keys() for each in placements):
+            elif all(placement.keys() == placements[0].keys() for placement in placements):
                 expected["clusters"] = sorted(placements[0])
             else:
                 expected["replicas"] = sum(placements[0].values())
@@ -159,10 +159,10 @@ def _cases(
 def _schedulers(bindings: Iterable[Manifest]) -> dict[str, Any]:
     """Return the schedulers that exist, if there is another one than the default: each has decided about a binding."""
     names = {DEFAULT_SCHEDULER_NAME}
-    for each in bindings:
-        conditions = part(each, "status").get("conditions") or ()
+    for manifest in bindings:
+        conditions = part(manifest, "status").get("conditions") or ()
         if any(found.get("type") == SCHEDULED_CONDITION for found in conditions):
-            names.add(text_of(each, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME)
+            names.add(text_of(manifest, "spec", "schedulerName") or DEFAULT_SCHEDULER_NAME)
     return {"scheduler": {"names": sorted(names)}} if len(names) > 1 else {}
 
 
@@ -182,13 +182,13 @@ def _cluster(manifest: Manifest) -> dict[str, Any]:
         "apiVersion": manifest.get("apiVersion"),
         "kind": manifest.get("kind"),
         "metadata": {name: metadata[name] for name in ("name", "labels") if metadata.get(name)},
-        "spec": {name: each for name, each in part(small, "spec").items() if name in _SPEC},
+        "spec": {name: value for name, value in part(small, "spec").items() if name in _SPEC},
         "status": {
             "apiEnablements": status.get("apiEnablements") or [],
             "conditions": [
-                {"type": each.get("type"), "status": each.get("status")}
-                for each in status.get("conditions") or ()
-                if each.get("type") in _OF_CLUSTERS
+                {"type": condition.get("type"), "status": condition.get("status")}
+                for condition in status.get("conditions") or ()
+                if condition.get("type") in _OF_CLUSTERS
             ],
             **({"resourceSummary": dict(summary)} if summary else {}),
         },
@@ -223,11 +223,11 @@ def _workload(binding: Manifest, labels: Mapping[str, str]) -> dict[str, Any]:
 def _sizes(bindings: Iterable[Manifest]) -> dict[str, Any]:
     """Return the sizes of workloads whose replicas only an interpreter reads."""
     found = {}
-    for each in bindings:
-        spec, resource = part(each, "spec"), part(each, "spec", "resource")
+    for manifest in bindings:
+        spec, resource = part(manifest, "spec"), part(manifest, "spec", "resource")
         key = ClaimedKey(*(text_of(resource, name) for name in ("apiVersion", "kind", "namespace", "name")))
         read = replicas_of(Template(key, manifest={"spec": {}}))
         if spec.get("replicas") and not (read.known and read.replicas):
             requests = part(spec, "replicaRequirements", "resourceRequest")
-            found[_name(each)] = {"replicas": spec["replicas"], **requests}
+            found[_name(manifest)] = {"replicas": spec["replicas"], **requests}
     return {"sizes": found} if found else {}

@@ -58,11 +58,11 @@ class LocatedFile:
             self.problems.append(FileProblem(path, problem.line, problem.column, text))
         else:
             self.value = document.value
-            for each in document.repeated:
-                places = (place for key, place in self._places.keys.items() if key[-1] == each.key)
-                column = next((place.column for place in places if place.line == each.line), 0)
-                text = f"{each.key} is there twice (first in line {each.before})"
-                self.problems.append(FileProblem(path, each.line, column, text))
+            for repeated in document.repeated:
+                places = (place for key, place in self._places.keys.items() if key[-1] == repeated.key)
+                column = next((place.column for place in places if place.line == repeated.line), 0)
+                text = f"{repeated.key} is there twice (first in line {repeated.before})"
+                self.problems.append(FileProblem(path, repeated.line, column, text))
 
     @property
     def folder(self) -> Path:
@@ -89,8 +89,8 @@ class LocatedFile:
 
     def extents_below(self, path: YamlPath) -> list[YamlPlace]:
         """Return where the values within a list or object are."""
-        below = (each for each in self._places.values if len(each) > len(path))
-        return [self._places.values[each] for each in below if each[: len(path)] == path]
+        below = (extent for extent in self._places.values if len(extent) > len(path))
+        return [self._places.values[key] for key in below if key[: len(path)] == path]
 
     def path_at(self, place: FilePlace, key: str) -> YamlPath | None:
         """Return the path of the value of a key that begins at a place; None if there is none."""
@@ -153,7 +153,7 @@ def identity_of(manifest: Mapping[str, Any]) -> tuple[str, ...]:
     """Return kind, namespace and name of an object; "" for what it does not name."""
     metadata = mapping(manifest.get("metadata"))
     names = manifest.get("kind"), metadata.get("namespace"), metadata.get("name")
-    return tuple(str(each or "") for each in names)
+    return tuple(str(name or "") for name in names)
 
 
 def _named(value: Any) -> str:

@@ -249,7 +249,7 @@ class FileProblem(Struct, frozen=True):
     excerpt: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        place = "".join(f":{each}" for each in (self.line, self.column) if each)
+        place = "".join(f":{number}" for number in (self.line, self.column) if number)
         return f"{self.path}{place}: {self.text}"
 
 
@@ -280,7 +280,7 @@ class FileResult(Struct, frozen=True):
 
     def count(self, outcome: CaseOutcome) -> int:
         """Return how many cases ended so."""
-        return sum(each.outcome is outcome for each in self.cases)
+        return sum(case.outcome is outcome for case in self.cases)
 
 
 class PlacementTestReport(Struct, frozen=True):

@@ -50,8 +50,8 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
         names = (
             name
             for bindings in (state.objects.bindings, state.bindings_before)
-            for name, each in bindings.items()
-            if resource_key(each) == key
+            for name, binding in bindings.items()
+            if resource_key(binding) == key
         )
         return cls(state, key, next(names, None))
 
@@ -114,7 +114,7 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
     def clusters(self) -> dict[str, int]:
         """Its replicas by cluster, in the order of names."""
         targets = self.binding.spec.clusters if self.binding is not None else ()
-        return {each.name: each.replicas for each in sorted(targets)}
+        return {target.name: target.replicas for target in sorted(targets)}
 
     @property
     def replicas(self) -> int:
@@ -187,7 +187,7 @@ class PlacedWorkload(Struct, frozen=True, dict=True):
     @property
     def causes(self) -> list[str]:
         """The codes of the causes that ``explain`` gives."""
-        return [each.code for each in self.explanation.causes]
+        return [cause.code for cause in self.explanation.causes]
 
 
 def _policies(state: CaseState) -> list[Manifest]:

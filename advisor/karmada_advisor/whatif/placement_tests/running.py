@@ -66,8 +66,8 @@ class CaseTries(IdentityStruct):
         """Add states until each uid that decides something in one of them is tried with both parities."""
         rules = self.scenario.rules
         while True:
-            steps = [each.last for each in self._tries.values() if each.last is not None]
-            found = self._dependent.union(*(decided_by_uid(each, rules) for each in steps))
+            steps = [attempt.last for attempt in self._tries.values() if attempt.last is not None]
+            found = self._dependent.union(*(decided_by_uid(step, rules) for step in steps))
             if found == self._dependent:
                 return list(self._tries.values())
             self._dependent = found
@@ -106,7 +106,7 @@ class CaseRunner:
 
     def _stages(self, case: model.PlacementCase) -> Iterator[model.ExpectationFailure]:
         """Yield what does not hold after the first decisions, and after each step."""
-        expected = [*case.expect, *(each for step in case.then for each in step.expect)]
+        expected = [*case.expect, *(expectation for step in case.then for expectation in step.expect)]
         subjects = [each.subject for step in case.then for each in step.changes if each.word in _OF_WORKLOADS]
         tries = CaseTries(self._scenario, case.given, {*(each.workload for each in expected), *subjects})
         for step in (None, *case.then):
@@ -115,12 +115,12 @@ class CaseRunner:
             except (ChangeError, ManifestError) as problem:
                 yield _not_made(case, step, str(problem))
                 return
-            for each in case.expect if step is None else step.expect:
-                found = [_workload(state, each.workload) for state in states]
+            for expectation in case.expect if step is None else step.expect:
+                found = [_workload(state, expectation.workload) for state in states]
                 self.claiming.update(other.policy for other in found)
                 results = {(*other.clusters.items(), other.effect) for other in found}
                 why = tries.why_different(found[0].key)
-                yield from failures(each, found[:1] if len(results) == 1 else found, step, why)
+                yield from failures(expectation, found[:1] if len(results) == 1 else found, step, why)
 
 
 _OF_WORKLOADS: Final = frozenset({"scale", "rebalance"})
@@ -149,7 +149,7 @@ def decided_by_uid(step: WrittenChange, rules: DryRun) -> Iterator[UnversionedTe
         if uid not in UIDS:
             continue
         other = UIDS[1 - UIDS.index(uid)]
-        if rules.frameworks.has_own_plugins or any(_differs(each, other) for each in decision.attempts):
+        if rules.frameworks.has_own_plugins or any(_differs(attempt, other) for attempt in decision.attempts):
             yield resource_key(step.objects.bindings[decision.key])
 
 

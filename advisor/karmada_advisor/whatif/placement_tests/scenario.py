@@ -64,7 +64,7 @@ class CaseClock:
 
     def step(self, changes: Iterable[ScenarioChange]) -> None:
         """Go on to the next step, or to the time that its changes set."""
-        self.at = next((each.value for each in changes if each.word == "at"), self.at + _BETWEEN)
+        self.at = next((change.value for change in changes if change.word == "at"), self.at + _BETWEEN)
 
 
 class Scenario(Struct, frozen=True):
@@ -102,9 +102,9 @@ class Scenario(Struct, frozen=True):
         if any(self.rules.frameworks.declaring.values()):
             self.rules.objects.workloads = Workloads(
                 Workload.from_manifest(
-                    each, api_version=text_of(each, "apiVersion"), kind=text_of(each, "kind")
+                    manifest, api_version=text_of(manifest, "apiVersion"), kind=text_of(manifest, "kind")
                 )
-                for each in templates
+                for manifest in templates
             )
 
 
@@ -164,17 +164,17 @@ def objects_of(file: PlacementTestFile) -> PlanObjects:
         ChangeError: A policy has a field of the wrong type.
     """
     found = PlanObjects(policies={})
-    for each in (*file.clusters, *file.bindings):
-        found.add(each)
-    claims = {claim.policy: claim for claim in (template_of(each).claim for each in file.bindings)}
-    for each in file.policies:
-        policy = policy_key(each)
+    for manifest in (*file.clusters, *file.bindings):
+        found.add(manifest)
+    claims = {claim.policy: claim for claim in (template_of(manifest).claim for manifest in file.bindings)}
+    for manifest in file.policies:
+        policy = policy_key(manifest)
         known = claims[policy].id_of(policy.kind) if policy in claims else ""
-        found.add(with_id(with_defaults(each), known))
-    has_history = {resource_key(each) for each in found.bindings.values()}
-    for each in file.workloads:
-        key = template_key(each)
-        found.templates[key] = each if key in has_history else _unclaimed(each)
+        found.add(with_id(with_defaults(manifest), known))
+    has_history = {resource_key(manifest) for manifest in found.bindings.values()}
+    for workload in file.workloads:
+        key = template_key(workload)
+        found.templates[key] = workload if key in has_history else _unclaimed(workload)
     return found
 
 
@@ -196,7 +196,7 @@ def schedulers_named(names: Iterable[str]) -> Schedulers:
 
 def names_of_policies(objects: PlanObjects) -> list[str]:
     """Return how expectations name policies: ``KIND/[NS/]NAME``."""
-    return ["/".join(filter(None, policy_key(each))) for each in (objects.policies or {}).values()]
+    return ["/".join(filter(None, policy_key(policy))) for policy in (objects.policies or {}).values()]
 
 
 OddTemplates = frozenset[UnversionedTemplateKey]
@@ -205,7 +205,7 @@ OddTemplates = frozenset[UnversionedTemplateKey]
 NONE_ODD: Final[OddTemplates] = frozenset()
 _CANDIDATES: Final = ("none-0", "none-1")
 UIDS: Final = tuple(
-    next(each for each in _CANDIDATES if prefers_descending_names(each) is descending)
+    next(candidate for candidate in _CANDIDATES if prefers_descending_names(candidate) is descending)
     for descending in (False, True)
 )
 """One uid of each parity: ties go to the earlier name with the first, to the later name with the second."""
@@ -214,10 +214,10 @@ UIDS: Final = tuple(
 def with_uids(objects: PlanObjects, odd: OddTemplates) -> PlanObjects:
     """Return the objects with a uid in each template."""
     found = objects.copy()
-    for key, each in found.templates.items():
-        if not text_of(each, "metadata", "uid"):
+    for key, template in found.templates.items():
+        if not text_of(template, "metadata", "uid"):
             uid = UIDS[key in odd]
-            found.templates[key] = {**each, "metadata": {**part(each, "metadata"), "uid": uid}}
+            found.templates[key] = {**template, "metadata": {**part(template, "metadata"), "uid": uid}}
     return found
 
 
@@ -269,19 +269,19 @@ class CaseState(Struct):
         scenario.clock.at = START
         draft = Draft(base)
         make_changes(draft, given)
-        for each in given:
-            if each.word == "at":
-                scenario.clock.at = each.value
+        for change in given:
+            if change.word == "at":
+                scenario.clock.at = change.value
         after = with_uids(draft.after, odd)
         after.clusters = {
-            name: each
-            for name, each in after.clusters.items()
-            if "deletionTimestamp" not in part(each, "metadata") or each is base.clusters.get(name)
+            name: cluster
+            for name, cluster in after.clusters.items()
+            if "deletionTimestamp" not in part(cluster, "metadata") or cluster is base.clusters.get(name)
         }
-        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        after.policies = {key: with_id(policy) for key, policy in (after.policies or {}).items()}
         if names is not None and not scenario.rules.is_coupled:
             wanted = {key for name in names for key in draft.workloads(name)}
-            after.templates = {key: each for key, each in after.templates.items() if key in wanted}
+            after.templates = {key: template for key, template in after.templates.items() if key in wanted}
         start = PlanObjects(after.clusters, dict(base.bindings), after.policies)
         bound = dict.fromkeys(map(resource_key, base.bindings.values()))
         stored = {key: base.templates[key] for key in bound if key in base.templates}
@@ -304,19 +304,19 @@ class CaseState(Struct):
         self.scenario.clock.step(changes)
         self._scaled(changes)
         after = with_uids(draft.after, self.odd)
-        after.policies = {key: with_id(each) for key, each in (after.policies or {}).items()}
+        after.policies = {key: with_id(policy) for key, policy in (after.policies or {}).items()}
         self._take(after)
 
     def _scaled(self, changes: Iterable[ScenarioChange]) -> None:
         """Let scaled workloads have their new size."""
         draft = Draft(PlanObjects(templates={**self.objects.templates, **self.scenario.objects.templates}))
-        for each in changes:
-            if each.word != "scale":
+        for change in changes:
+            if change.word != "scale":
                 continue
-            for key in draft.workloads(each.subject):
+            for key in draft.workloads(change.subject):
                 for sized, size in self.sizes.items():
                     if unversioned(sized) == key:
-                        self.sizes[sized] = size._replace(replicas=each.value)
+                        self.sizes[sized] = size._replace(replicas=change.value)
 
     def _take(self, after: PlanObjects) -> None:
         scenario = self.scenario
@@ -375,5 +375,5 @@ def make_changes(draft: Draft, changes: Iterable[ScenarioChange]) -> None:
     Raises:
         ChangeError: One cannot be made.
     """
-    for each in changes:
-        make_change(draft, each)
+    for change in changes:
+        make_change(draft, change)

@@ -36,8 +36,8 @@ def _schema() -> dict[str, Any]:
         gates.update({name: {"type": "boolean"} for name in features.KNOWN})
     definitions["Scheduler"]["decisionsOf"]["enum"] = list(RULES)
     expectation = definitions["Expectation"]
-    expectation["type"]["enum"] = [each.value for each in ScheduleType]
-    expectation["effect"]["enum"] = [each.value for each in Effect if each.value not in _REFUSED]
+    expectation["type"]["enum"] = [kind.value for kind in ScheduleType]
+    expectation["effect"]["enum"] = [effect.value for effect in Effect if effect.value not in _REFUSED]
     found["$defs"]["Step"]["properties"] = {**definitions["Changes"], **definitions["Step"]}
     return found
 
@@ -97,12 +97,12 @@ class SchemaCheck:
         return self._in.problem(path, f"{path[-1]}: expected an amount such as 40 or 100Gi")
 
     def _one_of(self, path: YamlPath, value: Any, choices: Sequence[Schema]) -> Any:
-        constants = [each["const"] for each in choices if "const" in each]
-        if any(value == each and type(value) is type(each) for each in constants):
+        constants = [choice["const"] for choice in choices if "const" in choice]
+        if any(value == constant and type(value) is type(constant) for constant in constants):
             return value
-        others = [each for each in choices if "const" not in each]
-        fitting = (each for each in others if type(value) is _TYPES[_resolved(each)["type"]])
-        chosen = next(fitting, None) or next((each for each in others if "$ref" in each), others[-1])
+        others = [choice for choice in choices if "const" not in choice]
+        fitting = (option for option in others if type(value) is _TYPES[_resolved(option)["type"]])
+        chosen = next(fitting, None) or next((option for option in others if "$ref" in option), others[-1])
         if value is None and constants:
             self._in.typed(path, value, _TYPES[chosen["type"]], _SHOWN.get(str(path[-1]), ""))
             return None
@@ -123,15 +123,15 @@ class SchemaCheck:
         if not value and "minProperties" in schema:
             self._in.problem(path, f"{name}: nothing is expected; use one of {', '.join(names)}")
         found = {}
-        for key, each in value.items():
+        for key, child in value.items():
             at = (*path, key)
             if key not in known and others is False:
                 where = f"{name}: " if path and isinstance(name, str) else ""
                 end = nearest_hint(key, names) or f"; known: {', '.join(names)}"
                 self._in.problem(at, f"{where}unknown key {key}{end}", of_key=True)
             elif key in known and key in _OF_READERS:
-                found[key] = each
-            elif (fitting := self._checked(at, each, known.get(key, others))) is not None:
+                found[key] = child
+            elif (fitting := self._checked(at, child, known.get(key, others))) is not None:
                 found[key] = fitting
         return found
 
@@ -139,10 +139,10 @@ class SchemaCheck:
         if not self._in.typed(path, value, list):
             return None
         if schema.get("uniqueItems"):
-            twice = next((index for index, each in enumerate(value) if value.count(each) > 1), None)
+            twice = next((index for index, entry in enumerate(value) if value.count(entry) > 1), None)
             if twice is not None:
                 self._in.problem((*path, twice), f"{path[-1]}: {value[twice]} is there twice")
-        return [self._checked((*path, index), each, schema["items"]) for index, each in enumerate(value)]
+        return [self._checked((*path, index), entry, schema["items"]) for index, entry in enumerate(value)]
 
     def _is_allowed(self, path: YamlPath, value: Any, schema: Schema) -> bool:
         if "minimum" in schema and not schema["minimum"] <= value <= MAX_INT32:

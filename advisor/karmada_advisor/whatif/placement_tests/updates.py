@@ -40,7 +40,7 @@ def updated(file: FileResult) -> str:
         Path(file.path).write_bytes(text.encode())
     except OSError as error:
         raise NoAnswerError(f"--update: {file.path}: {error.strerror or error}") from error
-    before, after = (each.splitlines(keepends=True) for each in (located.text, text))
+    before, after = (lines.splitlines(keepends=True) for lines in (located.text, text))
     return "".join(difflib.unified_diff(before, after, file.path, file.path, n=1))
 
 
@@ -71,7 +71,7 @@ def _wanted(failure: ExpectationFailure) -> Mapping[str, int] | Sequence[str] | 
     """Return the value that would hold; None if there is none of this key."""
     got: Any = failure.got
     placements = got if isinstance(got, list) else [got]
-    if any(not each or each.keys() != placements[0].keys() for each in placements):
+    if any(not placement or placement.keys() != placements[0].keys() for placement in placements):
         return None
     if isinstance(failure.expected, Mapping) and len(placements) == 1:
         found: Mapping[str, int] = placements[0]
@@ -81,7 +81,7 @@ def _wanted(failure: ExpectationFailure) -> Mapping[str, int] | Sequence[str] | 
 
 def _without_what_follows(located: LocatedFile, path: YamlPath, extent: YamlPlace) -> YamlPlace:
     """Return the extent of a value without brackets up to the end of its last item, without comments behind it."""
-    items = [each for each in located.extents_below(path) if each.end_line >= extent.line]
+    items = [other for other in located.extents_below(path) if other.end_line >= extent.line]
     last = max(items, key=lambda each: (each.end_line, each.end_column))
     return extent._replace(end_line=last.end_line, end_column=last.end_column)
 
@@ -90,8 +90,8 @@ def _written(value: Mapping[str, int] | Sequence[str], *, is_flow: bool, indent:
     if isinstance(value, Mapping):
         fields = [f"{_name(name)}: {replicas}" for name, replicas in value.items()]
         return f"{{{', '.join(fields)}}}" if is_flow else f"\n{indent}".join(fields)
-    names = [_name(each) for each in value]
-    return f"[{', '.join(names)}]" if is_flow else f"\n{indent}".join(f"- {each}" for each in names)
+    names = [_name(entry) for entry in value]
+    return f"[{', '.join(names)}]" if is_flow else f"\n{indent}".join(f"- {name}" for name in names)
 
 
 def _name(name: str) -> str:

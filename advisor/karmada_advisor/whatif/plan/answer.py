@@ -103,8 +103,8 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
                 source=fleet.source,
                 at=at(now()),
                 known=Known(
-                    {each.name: each for each in fleet.clusters},
-                    {each.key: each for each in fleet.bindings},
+                    {cluster.name: cluster for cluster in fleet.clusters},
+                    {binding.key: binding for binding in fleet.bindings},
                 ),
                 progress=progress_of_phases(),
                 time_left=question.time_left,
@@ -115,7 +115,7 @@ def plan_of_fleet(question: PlanQuestion, fleet: Fleet) -> tuple[Plan, Sequence[
 
 def _of_detector(gates: FeatureGates, served: str) -> FeatureGates:
     """Return the feature gates of karmada-controller-manager, which is of the version that is served, or upgraded to."""
-    known = [each for each in (served, gates.rules.decisions_of) if each in RULES]
+    known = [version for version in (served, gates.rules.decisions_of) if version in RULES]
     return FeatureGates(gates.settings, RULES[max(known)])
 
 
@@ -142,7 +142,7 @@ def _priority_classes(
         problems = ["no --workloads have any"]
     if found is None:
         return None, (f"whether the PriorityClasses that policies name exist is not known: {problems[0]}",)
-    values = {text_of(each, "metadata", "name"): integer_at(each, "value") or 0 for each in found}
+    values = {text_of(manifest, "metadata", "name"): integer_at(manifest, "value") or 0 for manifest in found}
     return SYSTEM_PRIORITY_CLASSES | values, ()
 
 
@@ -162,12 +162,12 @@ def _quotas(plane: ControlPlane, fleet: Fleet) -> tuple[list[Quota] | None, str]
     if manifests is None:
         return None, "; ".join(problems)
     quotas = []
-    for each in manifests:
+    for manifest in manifests:
         try:
-            quotas.append(read_quota(each))
+            quotas.append(read_quota(manifest))
         except ManifestError as problem:
-            name = (each.get("metadata") or {}).get("name", "")
-            return None, f"{each.get('kind')} {name}: {problem}"
+            name = (manifest.get("metadata") or {}).get("name", "")
+            return None, f"{manifest.get('kind')} {name}: {problem}"
     return quotas, ""
 
 
@@ -178,7 +178,7 @@ def _read_templates(
     from karmada_advisor.fleet import live
     from karmada_pyscheduler.client.metadata import KindName
 
-    kinds = [KindName(*each) for each in selected_kinds(before, draft.after)]
+    kinds = [KindName(*kind) for kind in selected_kinds(before, draft.after)]
     if not kinds:
         return TemplatesKnown(), ()
     policies = draft.after.policies or {}

@@ -94,7 +94,7 @@ class Draft(ClusterEdits, WorkloadEdits):
         """Return a stored object after an apply, with its identifiers, and its status unless the manifest has one."""
         new, conflicts = applied(old, manifest, self.side)
         metadata = part(old, "metadata")
-        texts = {name: each for name, each in new["metadata"].items() if each or name in metadata}
+        texts = {name: value for name, value in new["metadata"].items() if value or name in metadata}
         new["metadata"] = {**metadata, **texts}
         if status := part(manifest, "status") or part(old, "status"):
             new["status"] = status
@@ -153,7 +153,7 @@ class Draft(ClusterEdits, WorkloadEdits):
             return
         known = [
             *("/".join(filter(None, key)) for key in self.after.bindings),
-            *(str(resource_key(each)) for each in self.after.bindings.values()),
+            *(str(resource_key(manifest)) for manifest in self.after.bindings.values()),
         ]
         raise self._unknown("", (kind, namespace, name), known)
 
@@ -169,7 +169,7 @@ class Draft(ClusterEdits, WorkloadEdits):
     def _unknown(self, flag: str, key: tuple[str, ...], known: Iterable[str]) -> ChangeError:
         """Return that there is no object with a key, and the nearest of the known ones, policies and templates."""
         shown = "/".join(filter(None, key))
-        policies = ("/".join(filter(None, each)) for each in self.after.policies or ())
+        policies = ("/".join(filter(None, policy)) for policy in self.after.policies or ())
         return ChangeError(
             unknown(f"{flag}{shown}", shown, [*known, *policies, *map(str, self.after.templates)])
         )
@@ -183,7 +183,7 @@ class Draft(ClusterEdits, WorkloadEdits):
         kind = _canonical(kind, self.after)
         places = [] if kind in KINDS else self._places_of(kind, namespace, name)
         if not places:
-            known = [f"{CLUSTER}/{each}" for each in self.after.clusters]
+            known = [f"{CLUSTER}/{cluster}" for cluster in self.after.clusters]
             raise self._unknown("--edit: ", (kind, namespace, name), known)
         objects, key = places[0]
         old = objects[key]
@@ -215,5 +215,5 @@ class Draft(ClusterEdits, WorkloadEdits):
 def _canonical(kind: str, objects: PlanObjects) -> str:
     """Return a kind as it is written in objects: ``propagationpolicy`` is PropagationPolicy."""
     kinds = {CLUSTER, *KINDS, *ID_LABELS, *(key.kind for key in objects.templates)}
-    kinds |= {resource_key(each).kind for each in objects.bindings.values()}
-    return next((each for each in sorted(kinds) if each.lower() == kind.lower()), kind)
+    kinds |= {resource_key(manifest).kind for manifest in objects.bindings.values()}
+    return next((known for known in sorted(kinds) if known.lower() == kind.lower()), kind)

@@ -35,8 +35,8 @@ class ClusterEdits(ChangedObjects):
         """Delete a cluster, as ``karmadactl unjoin`` does: its bindings leave it before the object is gone."""
         manifest = self._cluster(name)
         metadata = {**part(manifest, "metadata"), "deletionTimestamp": _DELETED_AT}
-        shares = [_replicas_on(each, name) for each in self.before.bindings.values()]
-        on_it = [each for each in shares if each is not None]
+        shares = [_replicas_on(binding, name) for binding in self.before.bindings.values()]
+        on_it = [share for share in shares if share is not None]
         text = f"is gone ({counted(sum(on_it), 'replica')} of {counted(len(on_it), 'binding')})"
         self._store(name, {**manifest, "metadata": metadata}, text, sign="-")
 
@@ -47,7 +47,7 @@ class ClusterEdits(ChangedObjects):
     def uncordon(self, name: str) -> None:
         """Remove the taint of ``karmadactl cordon``."""
         taints = self._taints(name)
-        left = [each for each in taints if each.get("key") != CORDON_TAINT]
+        left = [taint for taint in taints if taint.get("key") != CORDON_TAINT]
         if len(left) == len(taints):
             raise ChangeError(f"--uncordon: cluster {name} is not cordoned")
         self._set_taints(name, left, "uncordoned")
@@ -68,18 +68,18 @@ class ClusterEdits(ChangedObjects):
         key = key.partition("=")[0]
         taints = self._taints(name)
         left = [
-            each for each in taints if each.get("key") != key or (effect and each.get("effect") != effect)
+            taint for taint in taints if taint.get("key") != key or (effect and taint.get("effect") != effect)
         ]
         if len(left) == len(taints):
-            have = ", ".join(sorted(str(each.get("key")) for each in taints)) or "none"
+            have = ", ".join(sorted(str(taint.get("key")) for taint in taints)) or "none"
             raise ChangeError(f"--taint: cluster {name} has no taint {written}; it has: {have}")
         self._set_taints(name, left, f"- taint {written}")
 
     def _set_taint(self, name: str, taint: Mapping[str, str], text: str) -> None:
         others = [
-            each
-            for each in self._taints(name)
-            if (each.get("key"), each.get("effect")) != (taint["key"], taint["effect"])
+            other
+            for other in self._taints(name)
+            if (other.get("key"), other.get("effect")) != (taint["key"], taint["effect"])
         ]
         self._set_taints(name, [*others, taint], text)
 
@@ -94,13 +94,13 @@ class ClusterEdits(ChangedObjects):
         manifest = self._cluster(name)
         conditions = mappings(value_at(manifest, "status", "conditions"))
         status, reason = ("True", "ClusterReady") if is_ready else ("False", "ClusterNotReachable")
-        after = [each for each in conditions if each.get("type") != "Ready"]
+        after = [condition for condition in conditions if condition.get("type") != "Ready"]
         after.append({"type": "Ready", "status": status, "reason": reason})
         self.after.clusters[name] = {**manifest, "status": {**part(manifest, "status"), "conditions": after}}
         if not is_ready:
             self._set_taint(name, {"key": NOT_READY, "effect": "NoSchedule"}, "not ready")
             return
-        left = [each for each in self._taints(name) if each.get("key") != NOT_READY]
+        left = [taint for taint in self._taints(name) if taint.get("key") != NOT_READY]
         self._set_taints(name, left, "ready")
 
     def label(self, name: str, written: str) -> None:
@@ -131,7 +131,7 @@ class ClusterEdits(ChangedObjects):
         summary = dict(part(manifest, "status", "resourceSummary"))
         allocatable = dict(part(summary, "allocatable"))
         texts = []
-        for item in filter(None, (each.strip() for each in written.split(","))):
+        for item in filter(None, (text.strip() for text in written.split(","))):
             resource, separator, amount = item.partition("=")
             if not separator:  # +20cpu, as people write it
                 resource = item.lstrip("+-.0123456789")
@@ -189,9 +189,9 @@ def taint_of(written: str) -> dict[str, str] | None:
 
 def _replicas_on(binding: Manifest, cluster: str) -> int | None:
     """Return the replicas of a binding on a cluster, None if it is not there."""
-    for each in mappings(value_at(binding, "spec", "clusters")):
-        if each.get("name") == cluster:
-            return integer_at(each, "replicas") or 0
+    for target in mappings(value_at(binding, "spec", "clusters")):
+        if target.get("name") == cluster:
+            return integer_at(target, "replicas") or 0
     return 0 if cluster in others_on(binding) else None
 
 

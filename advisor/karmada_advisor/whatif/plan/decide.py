@@ -172,17 +172,17 @@ class PlanSide(IdentityStruct):
             progress: Receives how many decisions are made, of how many.
         """
         if not self.rules.is_coupled:
-            for number, each in enumerate(grouped(bindings), 1):
-                yield each, self.make_if_asked(each, types[each.key])
+            for number, binding in enumerate(grouped(bindings), 1):
+                yield binding, self.make_if_asked(binding, types[binding.key])
                 progress(number, len(bindings))
             return
-        asked = [each for each in bindings if types[each.key] is not ScheduleType.AVOID]
-        ordered = [(each, types[each.key]) for each in self.rules.in_queue_order(asked)]
+        asked = [binding for binding in bindings if types[binding.key] is not ScheduleType.AVOID]
+        ordered = [(binding, types[binding.key]) for binding in self.rules.in_queue_order(asked)]
         made: dict[BindingKey, PlannedDecision] = {}
         for number, (binding, outcome, _) in enumerate(self.decisions_in_order(ordered), 1):
             made[binding.key] = outcome
             progress(number, len(ordered))
-        yield from ((each, made.get(each.key)) for each in grouped(bindings))
+        yield from ((binding, made.get(binding.key)) for binding in grouped(bindings))
 
     def rebalanced(self, binding: Binding) -> PlannedDecision:
         """Return the decision after a rebalance; one that a Guard plugin lets through later counts as let through."""
@@ -208,7 +208,7 @@ class PlanSide(IdentityStruct):
         if framework.keyed.unkeyed_filters or framework.plugins.pre_filter:
             return None
         found = []
-        for term in [each.affinity_name for each in placement.cluster_affinities] or [""]:
+        for term in [affinity.affinity_name for affinity in placement.cluster_affinities] or [""]:
             matching = rules.gates.rules.placement(placement)
             cycle = Cycle(binding, matching, term, self.snapshot, peers=rules.peers)
             try:
@@ -246,15 +246,15 @@ def settled(binding: Binding, found: Decision) -> Binding:
 def without_clusters(binding: Binding, clusters: Container[str]) -> Binding:
     """Return a binding as Karmada's taint manager leaves it: off these clusters, with eviction tasks."""
     spec = binding.spec
-    leaving = [each.name for each in spec.clusters if each.name in clusters]
-    known = {each.from_cluster for each in spec.graceful_eviction_tasks}
+    leaving = [target.name for target in spec.clusters if target.name in clusters]
+    known = {task.from_cluster for task in spec.graceful_eviction_tasks}
     tasks = [GracefulEvictionTask(name) for name in leaving if name not in known]
     return replace(
         binding,
         generation=binding.generation + 1,
         spec=replace(
             spec,
-            clusters=tuple(each for each in spec.clusters if each.name not in clusters),
+            clusters=tuple(target for target in spec.clusters if target.name not in clusters),
             graceful_eviction_tasks=(*spec.graceful_eviction_tasks, *tasks),
         ),
     )

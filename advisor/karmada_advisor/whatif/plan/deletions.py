@@ -43,12 +43,12 @@ def blocked(
     """
     for name in deleted_clusters(changed):
         found = tuple(
-            Blocker(*key, each.effect, _reason(each, each.new, side))
-            for key, each in every.items()
-            if each.new is not None
-            and not each.new.deleting
-            and each.effect is not Effect.NOT_JUDGED
-            and any(target.name == name for target in each.after)
+            Blocker(*key, comparison.effect, _reason(comparison, comparison.new, side))
+            for key, comparison in every.items()
+            if comparison.new is not None
+            and not comparison.new.deleting
+            and comparison.effect is not Effect.NOT_JUDGED
+            and any(target.name == name for target in comparison.after)
         )
         if found:
             on_it = counted(len(found), "binding is", "bindings are")
@@ -88,7 +88,7 @@ def new_taints(
 ) -> Taints:
     """Return the taints of an effect that clusters have after a change and did not have before."""
     found = {
-        name: [each for each in new.taints if each.effect == effect and not (old and each in old.taints)]
+        name: [taint for taint in new.taints if taint.effect == effect and not (old and taint in old.taints)]
         for name, (old, new) in changed.items()
         if new is not None
     }
@@ -127,7 +127,7 @@ def tolerates(binding: Binding, taints: Sequence[Taint], *, forever: bool = Fals
     tolerations = [
         each for each in placement.cluster_tolerations if not forever or each.toleration_seconds is None
     ]
-    return all(any(each.tolerates(taint) for each in tolerations) for taint in taints)
+    return all(any(toleration.tolerates(taint) for toleration in tolerations) for taint in taints)
 
 
 def applied_placement(binding: Binding) -> Placement | None:

@@ -68,11 +68,11 @@ def derive(before: PlanObjects, after: PlanObjects, options: DetectorOptions = D
         ChangeError: Karmada would refuse a policy, or an object cannot be read.
     """
     derived = Derived()
-    for key, each in after.bindings.items():
-        if (named := _annotated(each)) is not None:
+    for key, manifest in after.bindings.items():
+        if (named := _annotated(manifest)) is not None:
             derived.policies[key] = named
         old = before.bindings.get(key)
-        if old is not None and old is not each and _is_resized(old, each, options):
+        if old is not None and old is not manifest and _is_resized(old, manifest, options):
             derived.unjudged.add(key)
     derived.policies_before.update(derived.policies)
     events = list(_events(before, after))
@@ -121,7 +121,7 @@ def _apply(
     before: PlanObjects, after: PlanObjects, events: list[Event], options: DetectorOptions, derived: Derived
 ) -> None:
     templates = list(_templates(before, after, events))
-    names = {each.key.binding for each in templates}
+    names = {template.key.binding for template in templates}
     found = claim(
         templates,
         [*(before.policies or {}).values(), *_unread_policies(before, after)],
@@ -138,10 +138,10 @@ def _apply(
         for outcome in found.templates.values()
         if outcome.policy_after is not None
     }
-    written = {each.template.key for each in events if isinstance(each, TemplateWritten)}
-    for key, each in found.by_binding.items():
-        _take(key, each, after, changed, derived)
-        if not each.replicas_known and (each.binding_before is None or each.template in written):
+    written = {event.template.key for event in events if isinstance(event, TemplateWritten)}
+    for key, outcome in found.by_binding.items():
+        _take(key, outcome, after, changed, derived)
+        if not outcome.replicas_known and (outcome.binding_before is None or outcome.template in written):
             derived.unjudged.add(key)
     _notes(found, events, derived)
     if moved := _with_other_scheduler(before.policies or {}, after.policies or {}):
@@ -149,7 +149,7 @@ def _apply(
             f"{counted(len(moved), 'policy gets', 'policies get')} another scheduler by being deleted and created, as Karmada "
             "refuses the edit; another policy that selects one of their workloads claims it meanwhile, and keeps it"
         )
-    if before.policies is None and any(isinstance(each, TemplateWritten) for each in events):
+    if before.policies is None and any(isinstance(event, TemplateWritten) for event in events):
         derived.notes.append(
             "no policies were read: they are taken to be as their bindings have them (--policies)"
         )
@@ -186,9 +186,9 @@ def _take(
 
 
 def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
-    written = {policy_key(each.manifest) for each in events if isinstance(each, PolicyWritten)}
+    written = {policy_key(event.manifest) for event in events if isinstance(event, PolicyWritten)}
     claims = found.templates.values()
-    assumed = sum(1 for each in claims if each.labels_assumed and each.policy_after in written)
+    assumed = sum(1 for outcome in claims if outcome.labels_assumed and outcome.policy_after in written)
     if assumed:
         derived.notes.append(
             f"the labels of {counted(assumed, 'template')} were not read: their policies are taken to select them still "
@@ -196,7 +196,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
         )
     for chosen, text in (
         (
-            [each for each in claims if each.alternatives],
+            [outcome for outcome in claims if outcome.alternatives],
             "for which the order matters in which Karmada sees the changes",
         ),
         (
@@ -204,7 +204,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
             "propagated by another controller, such as that of MultiClusterServices: policies change nothing",
         ),
         (
-            [each for each in claims if each.waits is Waits.NAME],
+            [outcome for outcome in claims if outcome.waits is Waits.NAME],
             "without a binding, for ever: its name is too long, or already that of another template's binding",
         ),
         (
@@ -213,7 +213,7 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
         ),
     ):
         if chosen:
-            names = [str(each.template) for each in chosen[:_SHOWN]]
+            names = [str(outcome.template) for outcome in chosen[:_SHOWN]]
             more = f" and {len(chosen) - _SHOWN} more" if len(chosen) > _SHOWN else ""
             derived.notes.append(f"{counted(len(chosen), 'template')} {text}: {', '.join(names)}{more}")
 
@@ -221,12 +221,12 @@ def _notes(found: Claims, events: list[Event], derived: Derived) -> None:
 def selected_kinds(before: PlanObjects, after: PlanObjects) -> list[tuple[str, str]]:
     """Return apiVersion and kind of the templates that changed policies select."""
     found = {
-        (str(each.get("apiVersion") or ""), str(each.get("kind") or ""))
+        (str(selector.get("apiVersion") or ""), str(selector.get("kind") or ""))
         for key in changed_policies(before, after)
         for policies in (before.policies or {}, after.policies or {})
-        for each in mappings(value_at(policies.get(key), "spec", "resourceSelectors"))
+        for selector in mappings(value_at(policies.get(key), "spec", "resourceSelectors"))
     }
-    return sorted(each for each in found if all(each))
+    return sorted(kind for kind in found if all(kind))
 
 
 def changed_kinds(before: PlanObjects, after: PlanObjects) -> set[tuple[str, str]]:
@@ -249,14 +249,14 @@ def _templates(before: PlanObjects, after: PlanObjects, events: Iterable[Event])
 
     A template that was not read is as its binding names it; its labels are not known then.
     """
-    policies = [each.manifest for each in events if isinstance(each, PolicyWritten)]
-    touched = {policy_key(each) for each in policies}
-    touched |= {each.key for each in events if isinstance(each, PolicyDeleted)}
-    preempting = any(part(each, "spec").get("preemption") == "Always" for each in policies)
+    policies = [event.manifest for event in events if isinstance(event, PolicyWritten)]
+    touched = {policy_key(manifest) for manifest in policies}
+    touched |= {event.key for event in events if isinstance(event, PolicyDeleted)}
+    preempting = any(part(manifest, "spec").get("preemption") == "Always" for manifest in policies)
     read = {}
     for key, manifest in before.templates.items():
         read[key] = read_template(manifest, metadata_only=key in before.metadata_only)
-    written = {each.template.key.binding for each in events if isinstance(each, TemplateWritten)}
+    written = {event.template.key.binding for event in events if isinstance(event, TemplateWritten)}
     for name, manifest in after.bindings.items():
         named = template_of(manifest)
         found = read.pop(resource_key(manifest), None)

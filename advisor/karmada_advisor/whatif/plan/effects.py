@@ -230,9 +230,9 @@ def shift(before: Sequence[TargetCluster], after: Sequence[TargetCluster]) -> Sh
     """Return the replicas that stop and start between two placements."""
     changes = differences(before, after).values()
     return Shift(
-        -sum(each for each in changes if each < 0),
-        sum(each for each in changes if each > 0),
-        bool(before) and not {each.name for each in before} & {each.name for each in after},
+        -sum(count for count in changes if count < 0),
+        sum(count for count in changes if count > 0),
+        bool(before) and not {target.name for target in before} & {target.name for target in after},
     )
 
 
@@ -277,9 +277,9 @@ def left(before: Iterable[TargetCluster], after: Iterable[TargetCluster]) -> lis
 
 def replicas(targets: Iterable[TargetCluster]) -> int:
     """Return the replicas on all clusters of a placement."""
-    return sum(each.replicas for each in targets)
+    return sum(target.replicas for target in targets)
 
 
 def targets(found: Iterable[TargetCluster]) -> tuple[Target, ...]:
     """Return a placement as data, in the order of the names of its clusters."""
-    return tuple(Target(each.name, each.replicas) for each in sorted(found))
+    return tuple(Target(target.name, target.replicas) for target in sorted(found))

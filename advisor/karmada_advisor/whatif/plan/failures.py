@@ -48,9 +48,9 @@ def grouped(
         policies: The policy of each binding that has one.
     """
     found: dict[tuple[Effect, PolicyRef | None, str, str], list[Failing]] = {}
-    for each in failing:
-        key, effect, _, outcome = each
-        found.setdefault((effect, policies.get(key), outcome.reason, outcome.error), []).append(each)
+    for failure in failing:
+        key, effect, _, outcome = failure
+        found.setdefault((effect, policies.get(key), outcome.reason, outcome.error), []).append(failure)
     ordered = sorted(found.items(), key=lambda item: (-len(item[1]), item[0][2], item[0][3]))
     return tuple(
         FailureGroup(
@@ -74,9 +74,9 @@ def held(every: Mapping[BindingKey, Comparison]) -> tuple[FailureGroup, ...]:
     decides.
     """
     found: dict[tuple[str, Hold], list[BindingKey]] = {}
-    for key, each in every.items():
-        if each.hold is not None and each.effect is each.hold.effect:
-            found.setdefault((each.effect.value, each.hold), []).append(key)
+    for key, comparison in every.items():
+        if comparison.hold is not None and comparison.effect is comparison.hold.effect:
+            found.setdefault((comparison.effect.value, comparison.hold), []).append(key)
     ordered = sorted(
         found.items(),
         key=lambda item: (
@@ -112,5 +112,5 @@ def _causes(binding: Binding, side: PlanSide) -> tuple[Cause, ...]:
         found = causes_of_binding(Situation(inputs))
     except SchedulingError:
         return ()
-    kept = [each for each in found if each.code not in _STORED]
-    return tuple(replace(each, primary=each is kept[0]) for each in kept)
+    kept = [cause for cause in found if cause.code not in _STORED]
+    return tuple(replace(cause, primary=cause is kept[0]) for cause in kept)

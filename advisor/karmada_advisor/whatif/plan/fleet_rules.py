@@ -84,15 +84,15 @@ def fleet_rules(
 
 def as_manifests(fleet: Fleet, *, with_bindings: bool = True) -> PlanObjects:
     """Return what was read as a plan reads it."""
-    manifests, keys = fleet.manifests, [each.key for each in fleet.bindings if with_bindings]
+    manifests, keys = fleet.manifests, [binding.key for binding in fleet.bindings if with_bindings]
     return PlanObjects(
-        {each.name: manifests[each.name] for each in fleet.clusters},
+        {cluster.name: manifests[cluster.name] for cluster in fleet.clusters},
         manifests.lean(keys)
         if isinstance(manifests, PackedManifests)
         else {key: without_managers(manifests[key]) for key in keys},
         None
         if fleet.policies is None
-        else {policy_key(each): with_defaults(each) for each in fleet.policies},
+        else {policy_key(policy): with_defaults(policy) for policy in fleet.policies},
         unreadable=fleet.unreadable,
     )
 
@@ -189,11 +189,11 @@ def fingerprint(
         map(_digest, map(_object, (objects.policies or {}).values())),
         map(_digest, map(_object, objects.templates.values())),
     ):
-        for each in sorted(group):
-            total.update(each)
+        for text in sorted(group):
+            total.update(text)
         total.update(b"\x00")
     for quota in sorted(
-        repr((str(each), sorted(each.limits.items()), sorted(each.used.items()))) for each in quotas
+        repr((str(quota), sorted(quota.limits.items()), sorted(quota.used.items()))) for quota in quotas
     ):
         total.update(quota.encode())
     return total.hexdigest()
@@ -224,9 +224,9 @@ def _cluster(manifest: Manifest) -> list[Any]:
 def _binding(manifest: Manifest) -> list[Any]:
     status, annotations = part(manifest, "status"), part(manifest, "metadata", "annotations")
     scheduled = [
-        [each.get("status"), each.get("reason")]
-        for each in mappings(status.get("conditions"))
-        if each.get("type") == "Scheduled"
+        [condition.get("status"), condition.get("reason")]
+        for condition in mappings(status.get("conditions"))
+        if condition.get("type") == "Scheduled"
     ]
     read = _values(status, ("schedulerObservingAffinityName", "lastScheduledTime"))
     return [*_object(manifest), annotations.get(APPLIED_PLACEMENT_ANNOTATION), scheduled, *read]

@@ -126,17 +126,17 @@ def charge(every: Iterable[Comparison], quotas: Sequence[Quota]) -> None:
     """
     comparisons = list(every)
     before = Ledger(quotas)
-    for each in sorted(comparisons, key=_grows_before):
-        old, found = each.old, each.unchanged_side
-        if old is not None and found is not None and each.hold_before is None:
-            each.hold_before = _charge(before, old, usage(old.spec), usage(old.spec, found.targets))
+    for comparison in sorted(comparisons, key=_grows_before):
+        old, found = comparison.old, comparison.unchanged_side
+        if old is not None and found is not None and comparison.hold_before is None:
+            comparison.hold_before = _charge(before, old, usage(old.spec), usage(old.spec, found.targets))
     after = Ledger(quotas)
-    for each in sorted(comparisons, key=_grows_after):
-        if each.new is None:
-            assert each.old is not None
-            after.charge(each.old.key.namespace, usage(each.old.spec), {})
-        elif each.hold is None:
-            each.hold = _refused_after(each, each.new, after)
+    for comparison in sorted(comparisons, key=_grows_after):
+        if comparison.new is None:
+            assert comparison.old is not None
+            after.charge(comparison.old.key.namespace, usage(comparison.old.spec), {})
+        elif comparison.hold is None:
+            comparison.hold = _refused_after(comparison, comparison.new, after)
 
 
 def _refused_after(each: Comparison, new: Binding, ledger: Ledger) -> Hold | None:

@@ -48,14 +48,14 @@ def lint(
         what_if: What the change does; None if Karmada would refuse it.
     """
     after = inputs.draft.after
-    overrides = [each for each in inputs.draft.written if text_of(each, "kind") in OVERRIDES]
+    overrides = [manifest for manifest in inputs.draft.written if text_of(manifest, "kind") in OVERRIDES]
     for manifest in inputs.draft.written:
         if manifest not in overrides:
             yield from lint_written(manifest)
     old, new = inputs.before.policies or {}, after.policies or {}
     changed = [key for key in new if old.get(key) is not new[key]]
     if changed or overrides:
-        values = FleetValues(each for each in clusters if not each.deleting)
+        values = FleetValues(cluster for cluster in clusters if not cluster.deleting)
         templates = Templates(after, inputs.templates_known)
     for key in changed:
         policy, name = read_policy(new[key]), f"{key.kind}/{key}"
@@ -167,9 +167,9 @@ def _of_shape(name: str, path: str, value: Manifest, fields: Keys) -> Iterator[P
             yield from _value(name, place, found)
         elif isinstance(found, Mapping):
             yield from _of_shape(name, place, found, inner)
-        for index, each in enumerate(found if inner and isinstance(found, list) else ()):
-            if isinstance(each, Mapping):
-                yield from _of_shape(name, f"{place}[{index}]", each, inner)
+        for index, entry in enumerate(found if inner and isinstance(found, list) else ()):
+            if isinstance(entry, Mapping):
+                yield from _of_shape(name, f"{place}[{index}]", entry, inner)
 
 
 def _value(name: str, path: str, value: Any) -> Iterator[PlanWarning]:
@@ -210,7 +210,7 @@ def lint_overrides(
     for index, rule in enumerate(mappings(spec.get("overrideRules"))):
         path = f"spec.overrideRules[{index}]"
         yield from lint_affinity(name, f"{path}.targetCluster", mapping(rule.get("targetCluster")), known)
-        for number, each in enumerate(mappings(part(rule, "overriders").get("plaintext"))):
-            if divided and text_of(each, "path") in _REPLICAS:
+        for number, entry in enumerate(mappings(part(rule, "overriders").get("plaintext"))):
+            if divided and text_of(entry, "path") in _REPLICAS:
                 text = f"it changes the replicas of {', '.join(divided)}, which the scheduler divides"
                 yield PlanWarning("ReplicasOverridden", name, f"{path}.overriders.plaintext[{number}]", text)

@@ -54,11 +54,11 @@ def _affinities(placement: Manifest) -> Iterator[tuple[str, Manifest]]:
         yield f"{start}.clusterAffinity", affinity
     for index, term in enumerate(mappings(placement.get("clusterAffinities"))):
         yield f"{start}.clusterAffinities[{index}]", term
-        for number, each in enumerate(mappings(term.get("overflowAffinities"))):
-            yield f"{start}.clusterAffinities[{index}].overflowAffinities[{number}]", each
+        for number, tier in enumerate(mappings(term.get("overflowAffinities"))):
+            yield f"{start}.clusterAffinities[{index}].overflowAffinities[{number}]", tier
     weights = part(placement, "replicaScheduling", "weightPreference").get("staticWeightList")
-    for index, each in enumerate(mappings(weights)):
-        if isinstance(target := each.get("targetCluster"), Mapping):
+    for index, weight in enumerate(mappings(weights)):
+        if isinstance(target := weight.get("targetCluster"), Mapping):
             path = f"{start}.replicaScheduling.weightPreference.staticWeightList[{index}].targetCluster"
             yield path, target
 
@@ -77,15 +77,15 @@ def _lint_affinity(name: str, path: str, affinity: Manifest, known: FleetValues)
         yield from lint_names(name, f"{path}.{field}", affinity.get(field), known)
     selected = read_object(ClusterAffinity, affinity, path)
     if selected.field_selector is not None:
-        for each in selected.field_selector.match_expressions:
-            yield from _lint_field(name, f"{path}.fieldSelector", each, known)
+        for expression in selected.field_selector.match_expressions:
+            yield from _lint_field(name, f"{path}.fieldSelector", expression, known)
     if selected.label_selector is not None:
         where = f"{path}.labelSelector"
-        for each in selected.label_selector.requirements:
-            if not each.is_valid_for_labels:
-                yield _invalid(name, where, str(each), each.operator, SET_OPERATORS)
-            elif each.operator != "DoesNotExist":
-                yield from _lint_label(name, where, each.key, each.values, known)
+        for requirement in selected.label_selector.requirements:
+            if not requirement.is_valid_for_labels:
+                yield _invalid(name, where, str(requirement), requirement.operator, SET_OPERATORS)
+            elif requirement.operator != "DoesNotExist":
+                yield from _lint_label(name, where, requirement.key, requirement.values, known)
 
 
 def lint_names(name: str, path: str, given: object, known: FleetValues) -> Iterator[PlanWarning]:
@@ -143,8 +143,8 @@ def _unknown_values(what: str, values: Iterable[str], existing: Collection[str])
 
 def _lint_spread(name: str, placement: Manifest, known: FleetValues) -> Iterator[PlanWarning]:
     """Yield constraints that need more groups than there are, in all clusters together."""
-    for index, each in enumerate(mappings(placement.get("spreadConstraints"))):
-        field, least = each.get("spreadByField"), each.get("minGroups")
+    for index, entry in enumerate(mappings(placement.get("spreadConstraints"))):
+        field, least = entry.get("spreadByField"), entry.get("minGroups")
         groups = known.names if field == "cluster" else known.fields.get(str(field))
         if groups is None or not isinstance(least, int) or least <= len(groups):
             continue

@@ -79,12 +79,12 @@ class Templates:
     ) -> Iterator[PlanWarning]:
         """Yield the selectors of a policy that match nothing; ``before`` are those of its version until now."""
         missing = [
-            (index, each)
-            for index, each in enumerate(policy.selectors)
-            if not self._matches(each, policy) and self._is_known(each, policy, before)
+            (index, selector)
+            for index, selector in enumerate(policy.selectors)
+            if not self._matches(selector, policy) and self._is_known(selector, policy, before)
         ]
-        for index, each in missing:
-            near, text, meant = self._nearest(each, policy)
+        for index, selector in missing:
+            near, text, meant = self._nearest(selector, policy)
             if len(missing) == len(policy.selectors):
                 text += ", so the policy selects nothing"
             path = f"spec.resourceSelectors[{index}]"
@@ -104,7 +104,7 @@ class Templates:
         found = self._by_kind.get((selector.api_version, selector.kind), [])
         if not policy.is_namespaced:
             return found
-        return [each for each in found if each.key.namespace == policy.key.namespace]
+        return [template for template in found if template.key.namespace == policy.key.namespace]
 
     def _matches(self, selector: Selector, policy: ClaimingPolicy) -> bool:
         return any(
@@ -129,15 +129,15 @@ class Templates:
         if nearest(selector.name, self._names(selector, policy), cutoff=_ALIKE):
             return True
         return any(
-            each not in policy.selectors and each.name and self._matches(each, policy) for each in before
+            other not in policy.selectors and other.name and self._matches(other, policy) for other in before
         )
 
     def _names(self, selector: Selector, policy: ClaimingPolicy) -> list[str]:
         return sorted(
             {
-                each.key.name
-                for each in self._of(selector, policy)
-                if not selector.namespace or each.key.namespace == selector.namespace
+                template.key.name
+                for template in self._of(selector, policy)
+                if not selector.namespace or template.key.namespace == selector.namespace
             }
         )
 
@@ -149,7 +149,7 @@ class Templates:
         if not self._of(selector, policy):
             return self._nearest_kind(selector, policy, kind)
         if selector.namespace and not policy.is_namespaced:
-            spaces = {each.key.namespace for each in self._of(selector, policy)}
+            spaces = {template.key.namespace for template in self._of(selector, policy)}
             if selector.namespace not in spaces:
                 near = nearest(selector.namespace, spaces)
                 return near, f"no {kind} is in namespace {selector.namespace}", near
@@ -183,8 +183,8 @@ class Templates:
 
     def _nearest_label(self, selector: Selector, policy: ClaimingPolicy, kind: str) -> tuple[str, str, str]:
         labels: dict[str, set[str]] = {}
-        for each in self._of(selector, policy):
-            for key, value in (each.labels or {}).items():
+        for template in self._of(selector, policy):
+            for key, value in (template.labels or {}).items():
                 labels.setdefault(key, set()).add(value)
         start = f"no {kind} matches its labelSelector"
         if selector.labels is None:

@@ -60,11 +60,11 @@ def lint_upgrade(what_if: WhatIf) -> Iterator[PlanWarning]:
     for key, policy in (inputs.draft.after.policies or {}).items() if upgrades else ():
         if before.get(key) is policy:  # others are looked at as a part of the change
             yield from lint_for_1_19(policy, inputs.detector)
-    for each in what_if.comparisons.values():
-        if each.new is not None and upgrades:
-            yield from _of_binding(each.new, what_if.manifest_of(each.new.key))
-        if each.new is not None and (upgrades or each.is_spec_changed):
-            yield from _removed(each.new, what_if)
+    for comparison in what_if.comparisons.values():
+        if comparison.new is not None and upgrades:
+            yield from _of_binding(comparison.new, what_if.manifest_of(comparison.new.key))
+        if comparison.new is not None and (upgrades or comparison.is_spec_changed):
+            yield from _removed(comparison.new, what_if)
 
 
 def _of_binding(binding: Binding, manifest: Manifest) -> Iterator[PlanWarning]:
@@ -104,7 +104,7 @@ def upgrade_notes(what_if: WhatIf) -> Iterator[str]:
     if not is_upgrade(what_if.inputs):
         return
     rules = what_if.inputs.rules_after.gates.rules
-    every = (each.new for each in what_if.comparisons.values() if each.new is not None)
+    every = (comparison.new for comparison in what_if.comparisons.values() if comparison.new is not None)
     names = [str(each.key) for each in every if each.reschedule_triggered and may_return(each, rules)]
     if names:
         more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""

@@ -32,14 +32,14 @@ def loads_after(
     """
     before, changes, starts = Counter[str](), Counter[str](), Counter[str]()
     asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
-    for key, each in comparisons.items():
-        for target in each.before:
+    for key, comparison in comparisons.items():
+        for target in comparison.before:
             before[target.name] += target.replicas
         outcome = outcomes.get(key)
-        if outcome is None or each.new is None:
+        if outcome is None or comparison.new is None:
             continue
-        amounts = requests(each.new.spec)
-        for name, more in differences(each.before, outcome.targets).items():
+        amounts = requests(comparison.new.spec)
+        for name, more in differences(comparison.before, outcome.targets).items():
             changes[name] += more
             if more > 0:
                 starts[name] += more
@@ -48,7 +48,7 @@ def loads_after(
     for name in sorted(changes):
         if changes[name] or name in starts:
             demands = capacity.demands(name, asked[name])
-            over = tuple(each.resource for each in demands if each.is_over)
+            over = tuple(demand.resource for demand in demands if demand.is_over)
             after = before[name] + changes[name]
             loads.append(ClusterLoad(name, before[name], after, starts[name], demands, over))
     return tuple(sorted(loads, key=_urgency))
@@ -63,7 +63,7 @@ def requests(spec: BindingSpec) -> dict[str, int]:
     """Return what one replica requests, or one set of components: cpu in thousandths, other resources in whole units."""
     if not spec.components:
         return {PODS: 1, **{name: units(name, amount) for name, amount in request_of(spec).items()}}
-    found = Counter({PODS: sum(each.replicas for each in spec.components)})
+    found = Counter({PODS: sum(component.replicas for component in spec.components)})
     for component in spec.components:
         for name, amount in request_of(component).items():
             found[name] += component.replicas * units(name, amount)
@@ -112,32 +112,32 @@ class FreeCapacity:
         """
         left: dict[str, dict[str, int]] = {name: dict(self.free(name)) for name in over}
         missing: dict[int, int] = {}
-        for each in sorted(starting, key=lambda one: one.position):
-            for target in each.starts:
+        for start in sorted(starting, key=lambda one: one.position):
+            for target in start.starts:
                 free = left.get(target.name)
                 if free is None:
                     continue
                 taken = target.replicas
-                for name, amount in each.amounts.items():
+                for name, amount in start.amounts.items():
                     if amount > 0 and name in free:
                         taken = min(taken, max(0, free[name]) // amount)
-                for name, amount in each.amounts.items():
+                for name, amount in start.amounts.items():
                     if name in free:
                         free[name] -= taken * amount
                 if taken < target.replicas:
-                    missing[each.position] = missing.get(each.position, 0) + target.replicas - taken
+                    missing[start.position] = missing.get(start.position, 0) + target.replicas - taken
         return missing
 
     def overcommitted(self, starting: Iterable[Starting]) -> dict[str, tuple[Demand, ...]]:
         """Return the clusters of which more is asked than they have free, with these resources."""
         asked: defaultdict[str, Counter[str]] = defaultdict(Counter)
-        for each in starting:
-            for target in each.starts:
-                more = {name: amount * target.replicas for name, amount in each.amounts.items()}
+        for start in starting:
+            for target in start.starts:
+                more = {name: amount * target.replicas for name, amount in start.amounts.items()}
                 asked[target.name].update(more)
         found = {}
         for cluster, sums in asked.items():
-            over = [each for each in self.demands(cluster, sums) if each.is_over and each.asked]
+            over = [demand for demand in self.demands(cluster, sums) if demand.is_over and demand.asked]
             if over:
                 found[cluster] = tuple(sorted(over, key=lambda each: each.resource))
         return found

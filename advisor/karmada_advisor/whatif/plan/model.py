@@ -307,7 +307,7 @@ class Plan(Struct, frozen=True):
 
     def of(self, effect: Effect) -> list[BindingPlan]:
         """Return the bindings of a class."""
-        return [each for each in self.bindings if each.effect is effect]
+        return [binding for binding in self.bindings if binding.effect is effect]
 
     @property
     def overcommitted(self) -> tuple[str, ...]:

@@ -81,7 +81,9 @@ def _limits(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Ca
     if static := [str(each) for each in inputs.quotas or () if each.is_static and each.namespace in starting]:
         yield f"not judged: static assignments of the quota {', '.join(static)}, which member clusters enforce"
     unsure = not_sure(quotas)
-    if unsure and any(each.hold is not None and each.hold.by is PlanHeldBy.QUOTA for each in every):
+    if unsure and any(
+        comparison.hold is not None and comparison.hold.by is PlanHeldBy.QUOTA for comparison in every
+    ):
         yield unsure
     rules = inputs.rules_after
     if rules.accounts and capacity:
@@ -128,11 +130,11 @@ def notes(what_if: WhatIf, quotas: Mapping[Quota, bool], capacity: Sequence[Capa
     for effect in ("NoSchedule", "NoExecute"):
         for name, taints in deletions.new_taints(what_if.changed_clusters, effect).items():
             kept = [
-                each
-                for each in every
-                if each.new is not None
-                and any(target.name == name for target in each.after)
-                and not deletions.tolerates(each.new, taints)
+                comparison
+                for comparison in every
+                if comparison.new is not None
+                and any(target.name == name for target in comparison.after)
+                and not deletions.tolerates(comparison.new, taints)
             ]
             if kept:
                 yield f"{len(kept)} of them are on {name} and would not be placed there again once they leave"
@@ -158,11 +160,11 @@ def _running(what_if: WhatIf, loads: Iterable[ClusterLoad]) -> Iterator[str]:
     loads = [load for load in loads if not cluster_problem(load.name, clusters.get(load.name))[0]]
     names = {load.name for load in loads}
     assigned, ready = Counter[str](), Counter[str]()
-    for each in what_if.comparisons.values():
-        if each.old is None or names.isdisjoint(name for name, _ in each.before):
+    for comparison in what_if.comparisons.values():
+        if comparison.old is None or names.isdisjoint(name for name, _ in comparison.before):
             continue
-        reports = each.old.status.reported_by_cluster()
-        for name, share in each.before:
+        reports = comparison.old.status.reported_by_cluster()
+        for name, share in comparison.before:
             if (known := reports.get(name, (0, None))[1]) is not None:
                 assigned[name] += share
                 ready[name] += min(share, known)
@@ -177,12 +179,12 @@ def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
     held: dict[str, list[HeldMove]] = defaultdict(list)
     anyway: Counter[str] = Counter()
     moved = graceful = 0
-    for each in every:
-        anyway[each.held_anyway] += 1
-        effect, decided = each.effect, each.decided
+    for comparison in every:
+        anyway[comparison.held_anyway] += 1
+        effect, decided = comparison.effect, comparison.decided
         if decided is None:
             continue
-        if effect is Effect.HELD and each.hold is None and decided.held is not None:
+        if effect is Effect.HELD and comparison.hold is None and decided.held is not None:
             held[decided.held.plugin].append(decided.held)
         elif effect is Effect.MOVED:
             moved += 1
@@ -195,7 +197,7 @@ def held_notes(every: Iterable[Comparison]) -> Iterator[str]:
         yield f"{text}: Karmada keeps the old copies until the new ones are healthy"
     for plugin, moves in sorted(held.items()):
         text = f"{plugin} holds {len(moves):,} of {counted(len(moves) + moved, 'move')}"
-        pause = max(each.retry_after for each in moves)
+        pause = max(move.retry_after for move in moves)
         if not pause:
             yield f"{text}: {moves[0].reason}"
         elif not moved:
@@ -223,8 +225,8 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
     """
     following = {
         key: found
-        for key, each in what_if.comparisons.items()
-        if each.new is not None and (found := requirers(what_if.manifest_of(key)))
+        for key, comparison in what_if.comparisons.items()
+        if comparison.new is not None and (found := requirers(what_if.manifest_of(key)))
     }
     placed = {
         str(BindingEntry(*key)): {target.name for target in each.after} if _requires(what_if, key) else None
@@ -232,17 +234,17 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
         if following
     }
     deleted = deleted_clusters(what_if.changed_clusters)
-    for key, each in what_if.comparisons.items():
-        if each.preserves and (leaving := left(each.before, each.after)):
+    for key, comparison in what_if.comparisons.items():
+        if comparison.preserves and (leaving := left(comparison.before, comparison.after)):
             shown = ", ".join(map(str, targets(leaving)))
             yield f"{BindingEntry(*key)} leaves {shown}, where it goes on running, unmanaged ({PRESERVED})"
-        if kept := each.undispatched(each.after):
+        if kept := comparison.undispatched(comparison.after):
             yield f"{BindingEntry(*key)} goes on running {counted(kept, 'replica')} too many: dispatching is suspended"
         if key in following:
-            yield from _of_follower(key, each, following[key], placed, deleted)
-        is_leaving = deleted and each.new is not None and each.new.spec.graceful_eviction_tasks
+            yield from _of_follower(key, comparison, following[key], placed, deleted)
+        is_leaving = deleted and comparison.new is not None and comparison.new.spec.graceful_eviction_tasks
         if is_leaving and (ending := {*evicting_from(what_if.manifest_of(key))}.intersection(deleted)):
-            ends = "goes on running, unmanaged" if each.preserves else "ends with the cluster"
+            ends = "goes on running, unmanaged" if comparison.preserves else "ends with the cluster"
             where = ", ".join(sorted(ending))
             yield f"the old copy of {BindingEntry(*key)} on {where} {ends}: it waits for no new one any more"
 
@@ -250,7 +252,7 @@ def attached_notes(what_if: WhatIf) -> Iterator[str]:
 def _requires(what_if: WhatIf, key: BindingKey) -> bool:
     """Return whether a binding is still there after the change, and its ``propagateDeps`` is not turned off by it."""
     before, after = (each.bindings.get(key) for each in (what_if.inputs.before, what_if.inputs.draft.after))
-    had, has = (part(each or {}, "spec").get("propagateDeps") is True for each in (before, after))
+    had, has = (part(manifest or {}, "spec").get("propagateDeps") is True for manifest in (before, after))
     return after is not None and (has or not had)
 
 

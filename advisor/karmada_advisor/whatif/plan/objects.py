@@ -53,7 +53,7 @@ def resource_key(binding: Manifest) -> UnversionedTemplateKey:
 
 def referenced(reference: Manifest) -> UnversionedTemplateKey:
     """Return the key of the template that an ObjectReference names."""
-    version, *names = (str(reference.get(each) or "") for each in ("apiVersion", "kind", "namespace", "name"))
+    version, *names = (str(reference.get(key) or "") for key in ("apiVersion", "kind", "namespace", "name"))
     return UnversionedTemplateKey(group_of(version), *names)
 
 
@@ -61,7 +61,7 @@ def named(manifest: Manifest) -> tuple[str, str]:
     """Return the kind of an object, and its name with its namespace, if it has one."""
     metadata = part(manifest, "metadata")
     names = metadata.get("namespace"), metadata.get("name")
-    return text_of(manifest, "kind"), "/".join(str(each) for each in names if each)
+    return text_of(manifest, "kind"), "/".join(str(name) for name in names if name)
 
 
 def group_of(api_version: str) -> str:

@@ -101,8 +101,8 @@ def _add(draft: Draft, written: str, namespace: Callable[[], str]) -> None:
     found = read_changes([written], namespace())
     if found.problems:
         raise ChangeError("\n".join(f"--add: {problem}" for problem in found.problems))
-    for each in found.objects:
-        draft.add_cluster(each)
+    for manifest in found.objects:
+        draft.add_cluster(manifest)
 
 
 def _edit(draft: Draft, written: str) -> None:

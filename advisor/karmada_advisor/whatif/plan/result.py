@@ -72,16 +72,16 @@ def make_plan(inputs: PlanInputs) -> Plan:
     blocked = tuple(deletions.blocked(comparisons, what_if.changed_clusters, side))
     by_key: dict[BindingKey, BindingPlan] = {}
     counts = Counter(dict.fromkeys(CLASSES, 0))
-    for key, each in comparisons.items():
-        effect = _effect(key, each, derived)
+    for key, comparison in comparisons.items():
+        effect = _effect(key, comparison, derived)
         counts[effect.value] += 1
         if effect is not Effect.UNCHANGED or key in derived.claims:
-            by_key[key] = binding_plan(key, each, derived, cannot_start(each, side.snapshot))
+            by_key[key] = binding_plan(key, comparison, derived, cannot_start(comparison, side.snapshot))
     plans, latent = [*by_key.values()], _latent(comparisons)
     capacity = tuple(_capacity(what_if, by_key, side.snapshot))
     counts[CANNOT_START] = sum(bool(plan.cannot_start) for plan in plans)
     counts[PENDING] = sum(map(_is_pending, comparisons.values()))
-    counts.update(each.claim.value for each in plans if each.claim is not ClaimChange.KEPT)
+    counts.update(plan.claim.value for plan in plans if plan.claim is not ClaimChange.KEPT)
     hashed = fingerprint(inputs.before, inputs.rules_text, inputs.quotas or ())
     return Plan(
         Provenance(Tense.RECOMPUTED, inputs.source, inputs.at, hashed[:SHOWN]),
@@ -93,7 +93,7 @@ def make_plan(inputs: PlanInputs) -> Plan:
         None if what_if.changed_clusters or what_if.restarts else _not_derived(what_if, by_key),
         _after_rebalance(plans, counts, what_if.rebalances_not_judged),
         _totals(
-            (each, Shift(each.stops, each.starts, each.entirely)) for each in plans if each.effect in _PLACING
+            (plan, Shift(plan.stops, plan.starts, plan.entirely)) for plan in plans if plan.effect in _PLACING
         ),
         _totals((by_key[key], comparisons[key].shift_to(later.targets)) for key, later in latent.items()),
         tuple(plans),
@@ -116,16 +116,16 @@ def _is_pending(each: Comparison) -> bool:
 def _not_derived(what_if: WhatIf, plans: Mapping[BindingKey, BindingPlan]) -> int:
     """Count the unchanged bindings that follow from no changed object; others may be held for reasons of their own."""
     return sum(
-        not each.is_spec_changed
+        not comparison.is_spec_changed
         and key not in what_if.derived.concerned
         and (key not in plans or plans[key].effect is Effect.UNCHANGED)
-        for key, each in what_if.comparisons.items()
+        for key, comparison in what_if.comparisons.items()
     )
 
 
 def _shown(changes: Iterable[ChangeShown], blocked: Iterable[BlockedDeletion]) -> Iterator[ChangeShown]:
     """Yield the parts of the change; a deleted cluster that stays is not gone."""
-    staying = {each.object for each in blocked}
+    staying = {blocker.object for blocker in blocked}
     for each in changes:
         is_staying = each.sign == "-" and each.object in staying
         yield replace(each, text=each.text.replace("is gone", "stays Terminating")) if is_staying else each
@@ -190,7 +190,7 @@ _WHEN: Final = {
 def _after_rebalance(
     plans: Sequence[BindingPlan], counts: Mapping[str, int], not_judged: int
 ) -> dict[str, int]:
-    failing = sum(1 for each in plans if each.later is not None and each.later.error)
+    failing = sum(1 for plan in plans if plan.later is not None and plan.later.error)
     return {
         "unchanged": counts[Effect.UNCHANGED.value] - not_judged,
         "moved": counts[Effect.LATENT.value] - failing,
@@ -200,11 +200,11 @@ def _after_rebalance(
 
 def _totals(moves: Iterable[tuple[BindingPlan, Shift]]) -> Totals:
     stops = starts = entirely = without = 0
-    for each, moved in moves:
+    for plan, moved in moves:
         stops += moved.stops
         starts += moved.starts
-        entirely += moved.entirely and each.replicas > 0
-        without += not each.replicas
+        entirely += moved.entirely and plan.replicas > 0
+        without += not plan.replicas
     return Totals(stops, starts, entirely, without)
 
 
@@ -222,10 +222,10 @@ def _waiting(plans: Iterable[BindingPlan], snapshot: Snapshot) -> Iterator[str]:
 
 
 def _drift(every: Mapping[BindingKey, Comparison]) -> Iterator[Drift]:
-    for key, each in every.items():
-        found = each.unchanged_side
-        if each.has_drift and found is not None:
-            yield Drift(*key, targets(each.before), targets(found.targets), found.error)
+    for key, comparison in every.items():
+        found = comparison.unchanged_side
+        if comparison.has_drift and found is not None:
+            yield Drift(*key, targets(comparison.before), targets(found.targets), found.error)
 
 
 def _failing(comparisons: Mapping[BindingKey, Comparison]) -> Iterator[failures.Failing]:
@@ -241,9 +241,9 @@ def _failing(comparisons: Mapping[BindingKey, Comparison]) -> Iterator[failures.
 
 def _latent(comparisons: Mapping[BindingKey, Comparison]) -> dict[BindingKey, PlannedDecision]:
     return {
-        key: each.later
-        for key, each in comparisons.items()
-        if each.later is not None and not each.later.error and each.effect is Effect.LATENT
+        key: comparison.later
+        for key, comparison in comparisons.items()
+        if comparison.later is not None and not comparison.later.error and comparison.effect is Effect.LATENT
     }
 
 
@@ -284,7 +284,7 @@ def _mode(
         ACCOUNTED if rules.accounts else BURST,
         rules is what_if.inputs.rules_after,
         clusters,
-        tuple(each.name for each in clusters if each.over),
-        sum(not each.error for each in decided.values()),
-        sum(bool(each.error) for each in decided.values()),
+        tuple(cluster.name for cluster in clusters if cluster.over),
+        sum(not outcome.error for outcome in decided.values()),
+        sum(bool(outcome.error) for outcome in decided.values()),
     )

@@ -49,20 +49,20 @@ def applied(old: Manifest, manifest: Manifest, side: str) -> ApplyResult:
     wanted["metadata"]["annotations"].pop(LAST_APPLIED_ANNOTATION, None)
     all_but_texts = {**live, "metadata": {}}
     managers = part(old, "metadata").get("managedFields")
-    listed = [each for each in mappings(managers) if "fieldsV1" in each and not each.get("subresource")]
+    listed = [entry for entry in mappings(managers) if "fieldsV1" in entry and not entry.get("subresource")]
     if side != SERVER:
         is_stored = "resourceVersion" in part(old, "metadata") and (managers is None or listed)
         last = _last_applied(live)
         return ApplyResult(_client_side(live, last or ({} if is_stored else all_but_texts), wanted))
     if not listed:
         return ApplyResult(_server_side(live, _fields(all_but_texts), {}, wanted))
-    others = [each for each in listed if each.get("operation") != "Apply"]
-    rest = [each for each in others if each.get("manager") != _OF_KUBECTL]
-    mine = [each for each in listed if each not in rest]
+    others = [entry for entry in listed if entry.get("operation") != "Apply"]
+    rest = [entry for entry in others if entry.get("manager") != _OF_KUBECTL]
+    mine = [entry for entry in listed if entry not in rest]
     conflicts = (
-        f"{each.get('manager')}: {path}"
-        for each in others
-        for path in _conflicts(live, part(each, "fieldsV1"), wanted)
+        f"{entry.get('manager')}: {path}"
+        for entry in others
+        for path in _conflicts(live, part(entry, "fieldsV1"), wanted)
     )
     return ApplyResult(_server_side(live, _union(mine), _union(rest), wanted), tuple(conflicts))
 
@@ -128,8 +128,8 @@ def _fields(value: Manifest) -> dict[str, Any]:
 
 def _union(managers: Iterable[Manifest]) -> Manifest:
     found: Manifest = {}
-    for each in managers:
-        found = patched(found, part(each, "fieldsV1"))
+    for manager in managers:
+        found = patched(found, part(manager, "fieldsV1"))
     return found
 
 
@@ -193,9 +193,9 @@ def _is_list(value: Any) -> bool:
 
 def _of_lists(path: str, old: list[Any], new: list[Any]) -> Iterator[FieldChange]:
     """Yield the differences of two lists: items that changed, were added or removed, or another order."""
-    if not all(isinstance(each, Mapping) for each in (*old, *new)):
-        yield from (FieldChange(path, each, None) for each in _without(old, new))
-        yield from (FieldChange(path, None, each) for each in _without(new, old))
+    if not all(isinstance(value, Mapping) for value in (*old, *new)):
+        yield from (FieldChange(path, value, None) for value in _without(old, new))
+        yield from (FieldChange(path, None, value) for value in _without(new, old))
     else:
         names = _names(path.rpartition(".")[2], old, new)
         for one, other in _paired(old, new, names):
@@ -215,25 +215,25 @@ def _without(items: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """Return the items that others do not have, each as often as it is missing."""
     left = list(others)
     found = []
-    for each in items:
-        if each in left:
-            left.remove(each)
+    for value in items:
+        if value in left:
+            left.remove(value)
         else:
-            found.append(each)
+            found.append(value)
     return found
 
 
 def _order(path: str, items: list[Any]) -> list[Any]:
     """Return a list by the names of its items, to show that only their order differs."""
     names = _names(path.rpartition(".")[2], items, items)
-    return [_name_of(each, names) or each for each in items]
+    return [_name_of(value, names) or value for value in items]
 
 
 def _names(field: str, *lists: list[Any]) -> tuple[str, ...]:
     """Return the fields that name the items of a list; empty if they do not name each of them alone."""
     names = _NAMED_BY.get(field, ())
     for items in lists:
-        found = [_name_of(each, names) for each in items]
+        found = [_name_of(value, names) for value in items]
         if "" in found or len(set(found)) < len(found):
             return ()
     return names

@@ -144,7 +144,7 @@ class WhatIf:
                 bindings[key] = stored
                 after.bindings[key] = manifest_as_written(after.bindings[key], stored)
         clusters = dict(self.after.clusters)
-        used = {target.name for each in bindings.values() for target in each.spec.clusters}
+        used = {target.name for binding in bindings.values() for target in binding.spec.clusters}
         for name, cluster in self.after.clusters.items():
             if cluster.deleting and name not in used:
                 del clusters[name], after.clusters[name]
@@ -191,7 +191,7 @@ class WhatIf:
     def _evicting(self, objects: Known) -> deletions.Taints:
         """Return the NoExecute taints from which Karmada evicts."""
         clusters = objects.clusters if self.inputs.evicts else {}
-        return deletions.new_taints({name: (None, each) for name, each in clusters.items()})
+        return deletions.new_taints({name: (None, cluster) for name, cluster in clusters.items()})
 
     # --- after the change ---
 
@@ -201,17 +201,17 @@ class WhatIf:
         for old, new in self.changed_clusters.values():
             changes.add(old, new)
         assigned: list[Binding] = []
-        for key, each in self.comparisons.items():
-            if each.new is None or each.new.deleting or each.new.spec.placement is None:
+        for key, pair in self.comparisons.items():
+            if pair.new is None or pair.new.deleting or pair.new.spec.placement is None:
                 continue
-            each.when = each.when or self._when(each.old, each.new, changes)
-            if not each.is_known:
+            pair.when = pair.when or self._when(pair.old, pair.new, changes)
+            if not pair.is_known:
                 continue
-            self._types[key] = side.type_of(each.new) if each.when else ScheduleType.AVOID
-            if each.hold is None:
-                assigned.append(each.new)
+            self._types[key] = side.type_of(pair.new) if pair.when else ScheduleType.AVOID
+            if pair.hold is None:
+                assigned.append(pair.new)
             else:  # what it would get; no other decision sees it
-                each.decided = side.make_if_asked(each.new, self._types[key])
+                pair.decided = side.make_if_asked(pair.new, self._types[key])
         progress = partial(self.inputs.progress, "after the change")
         for binding, outcome in side.outcomes(assigned, self._types, progress):
             comparison = self.comparisons[binding.key]
@@ -281,16 +281,16 @@ class WhatIf:
         bindings: list[Binding] = []
         rebalanced_too: set[BindingKey] = set()
         taints = self._evicting(self.before)
-        for key, each in self.comparisons.items():
-            if each.old is None or not side.rules.may_decide(each.old):
+        for key, pair in self.comparisons.items():
+            if pair.old is None or not side.rules.may_decide(pair.old):
                 continue
-            standing = deletions.evicted(each.old, taints)
-            asks = requeue_rules.is_claimed(each.old) and (self.inputs.with_drift or each.differs)
+            standing = deletions.evicted(pair.old, taints)
+            asks = requeue_rules.is_claimed(pair.old) and (self.inputs.with_drift or pair.differs)
             self._types[key] = side.type_of(standing) if asks else ScheduleType.AVOID
-            if each.later is not None and (each.later.error or not same(each.later.targets, each.before)):
+            if pair.later is not None and (pair.later.error or not same(pair.later.targets, pair.before)):
                 rebalanced_too.add(key)
-            if each.hold_before is not None:
-                each.unchanged_side = side.make_if_asked(standing, self._types[key])
+            if pair.hold_before is not None:
+                pair.unchanged_side = side.make_if_asked(standing, self._types[key])
             elif key in rebalanced_too or self._types[key] is not ScheduleType.AVOID:
                 bindings.append(standing)
         progress = partial(self.inputs.progress, "without the change")

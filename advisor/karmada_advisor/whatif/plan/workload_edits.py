@@ -84,7 +84,7 @@ class WorkloadEdits(ChangedObjects):
         for stored, problem in self.after.unreadable.items():
             workload, _, kind = stored.name.rpartition("-")
             spellings = (stored.name,), (workload,), (kind, workload)
-            if parts in {(*filter(None, (stored.namespace,)), *each) for each in spellings}:
+            if parts in {(*filter(None, (stored.namespace,)), *spelling) for spelling in spellings}:
                 raise ChangeError(f"{flag}: {stored.display} cannot be read: {problem}")
         found = self.workloads(written)
         if not found and not self.after.templates:
@@ -116,14 +116,14 @@ class WorkloadEdits(ChangedObjects):
     def workload_names(self) -> set[str]:
         """Return how workloads may be named."""
         return {
-            "/".join(filter(None, each))
+            "/".join(filter(None, spelling))
             for template, key in self._all_workloads().items()
-            for each in _spellings(template, key)
+            for spelling in _spellings(template, key)
         }
 
     def _all_workloads(self) -> dict[UnversionedTemplateKey, BindingKey | None]:
         found: dict[UnversionedTemplateKey, BindingKey | None] = dict.fromkeys(self.after.templates)
-        found.update({resource_key(each): key for key, each in self.after.bindings.items()})
+        found.update({resource_key(manifest): key for key, manifest in self.after.bindings.items()})
         return found
 
     def rebalance(self, written: str) -> None:
@@ -168,7 +168,7 @@ class WorkloadEdits(ChangedObjects):
                 f"WorkloadRebalancer {text_of(manifest, 'metadata', 'name')}: {problem}"
             ) from problem
         found = {resource_key(binding): key for key, binding in self.after.bindings.items()}
-        asked = [found[each] for each in sorted(wanted - done) if each in found]
+        asked = [found[name] for name in sorted(wanted - done) if name in found]
         last = {key: _last_scheduled(self.after.bindings[key]) for key in asked}
         older = [key for key in asked if created is not None and (at := last[key]) and at >= created]
         for key in asked:

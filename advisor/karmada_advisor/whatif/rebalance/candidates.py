@@ -92,8 +92,8 @@ def reason_of(binding: Binding, inputs: Inputs, side: PlanSide) -> Reason | Left
             return Reason.PLACED
         if not same(outcome.targets, spec.clusters):
             return Left.CHANGES_ANYWAY
-    clusters = [side.snapshot.get(each.name) for each in spec.clusters]
-    is_allowed = all(each is None or may_take(each, placement) for each in clusters)
+    clusters = [side.snapshot.get(target.name) for target in spec.clusters]
+    is_allowed = all(cluster is None or may_take(cluster, placement) for cluster in clusters)
     return Reason.GOAL if is_allowed else Reason.DISALLOWED
 
 
@@ -123,11 +123,11 @@ class Usage:
 
     def __init__(self, clusters: Iterable[Cluster]) -> None:
         """Start with what the clusters report."""
-        self._clusters = {each.name: each for each in clusters}
-        summaries = {name: each.resource_summary for name, each in self._clusters.items()}
+        self._clusters = {cluster.name: cluster for cluster in clusters}
+        summaries = {name: cluster.resource_summary for name, cluster in self._clusters.items()}
         reported = {name: summary for name, summary in summaries.items() if summary is not None}
         self._allocatable = {
-            name: {each: units(each, amount) for each, amount in summary.allocatable.items()}
+            name: {resource: units(resource, amount) for resource, amount in summary.allocatable.items()}
             for name, summary in reported.items()
         }
         self._taken = {
@@ -144,9 +144,9 @@ class Usage:
             return None
         allocatable, taken, moved = self._allocatable[name], self._taken[name], self._moved[name]
         shares = [
-            max(0, taken[each] + moved[each] + more.get(each, 0)) / allocatable[each]
-            for each in SHARED
-            if allocatable.get(each, 0) > 0
+            max(0, taken[resource] + moved[resource] + more.get(resource, 0)) / allocatable[resource]
+            for resource in SHARED
+            if allocatable.get(resource, 0) > 0
         ]
         return max(shares, default=None)
 
@@ -169,13 +169,13 @@ class Usage:
         for name in ("shares", "total"):
             self.__dict__.pop(name, None)
         for name, replicas in differences(before, after).items():
-            for each, amount in amounts.items():
-                if each in self._allocatable.get(name, {}):
-                    self._moved[name][each] += replicas * amount
+            for resource, amount in amounts.items():
+                if resource in self._allocatable.get(name, {}):
+                    self._moved[name][resource] += replicas * amount
 
     def clusters(self) -> list[Cluster]:
         """Return the clusters as they report their resources after all moves."""
-        return [self._cluster(each) for each in self._clusters.values()]
+        return [self._cluster(cluster) for cluster in self._clusters.values()]
 
     def _cluster(self, cluster: Cluster) -> Cluster:
         moved, summary = self._moved.get(cluster.name), cluster.resource_summary
@@ -192,7 +192,7 @@ def deviation(shares: Mapping[str, float]) -> float:
     if not shares:
         return 0.0
     mean = sum(shares.values()) / len(shares)
-    return math.sqrt(sum((each - mean) ** 2 for each in shares.values()) / len(shares))
+    return math.sqrt(sum((share - mean) ** 2 for share in shares.values()) / len(shares))
 
 
 def _quantity(name: str, amount: int) -> Quantity:
@@ -256,7 +256,7 @@ def _spread(binding: Binding, changed: dict[str, int], usage: Usage) -> float:
     """Return by how much the sum of the squared distances of the dominant shares from their mean becomes smaller."""
     amounts, squares, more_share, shares = requests(binding.spec), 0.0, 0.0, usage.shares
     for name, replicas in changed.items():
-        more = {each: replicas * amount for each, amount in amounts.items()}
+        more = {resource: replicas * amount for resource, amount in amounts.items()}
         before, after = usage.share(name), usage.share(name, more)
         if before is not None and after is not None:
             squares += before**2 - after**2

@@ -37,7 +37,7 @@ def propose(inputs: Inputs) -> model.RebalanceProposal:
         len(inputs.bindings),
         found.looked_at,
         len(moves),
-        sum(each.stops for each in moves),
+        sum(move.stops for move in moves),
         tuple(found.batches),
         deviation(before.shares),
         deviation(found.usage.shares),
@@ -87,7 +87,7 @@ def _notes(inputs: Inputs, found: RebalanceSearch) -> Iterator[str]:
             "Batches after the first are computed as if the clusters had reported all moves of those before: "
             "run this command again after each."
         )
-    names = {target.name for batch in found.batches for each in batch.moves for target in each.after}
+    names = {target.name for batch in found.batches for move in batch.moves for target in move.after}
     modelled = sorted(each.name for each in inputs.clusters if each.name in names and each.resource_models)
     if modelled:
         others = f" and {counted(len(modelled) - 1, 'other')} have" if len(modelled) > 1 else " has"
@@ -108,7 +108,7 @@ def manifests(proposal: model.RebalanceProposal) -> list[dict[str, Any]]:
             "metadata": {"generateName": f"rebalance-{proposal.provenance.fleet}-{batch.number}-"},
             "spec": {
                 "ttlSecondsAfterFinished": TTL_SECONDS,
-                "workloads": [object_fields(each.workload) for each in batch.moves],
+                "workloads": [object_fields(move.workload) for move in batch.moves],
             },
         }
         for batch in proposal.batches
@@ -128,9 +128,9 @@ def suggestion(inputs: Inputs, found: RebalanceSearch) -> model.Suggestion | Non
     assert placement is not None  # a rebalance was decided
     edited, most = _one_more(placement)
     concerned = {
-        each.key
-        for each in inputs.bindings
-        if policy_of(each.annotations) == policy and each.spec.placement == placement
+        binding.key
+        for binding in inputs.bindings
+        if policy_of(binding.annotations) == policy and binding.spec.placement == placement
     }
     side = PlanSide(inputs.rules, Snapshot.of(inputs.clusters), inputs.bindings)
     bindings = [_edited(each, edited, side) if each.key in concerned else each for each in inputs.bindings]
@@ -140,7 +140,7 @@ def suggestion(inputs: Inputs, found: RebalanceSearch) -> model.Suggestion | Non
     if len(moves) <= sum(len(batch.moves) for batch in found.batches):
         return None
     return model.Suggestion(
-        policy, f"cluster maxGroups {most}", len(moves), sum(each.stops for each in moves)
+        policy, f"cluster maxGroups {most}", len(moves), sum(move.stops for move in moves)
     )
 
 
@@ -149,8 +149,8 @@ def _one_more(placement: Placement) -> tuple[Placement, int]:
     limits = [each.max_groups for each in placement.spread_constraints if each.spread_by_field == "cluster"]
     most = max(limits) + 1
     constraints = tuple(
-        each._replace(max_groups=most) if each.spread_by_field == "cluster" else each
-        for each in placement.spread_constraints
+        constraint._replace(max_groups=most) if constraint.spread_by_field == "cluster" else constraint
+        for constraint in placement.spread_constraints
     )
     return replace(placement, spread_constraints=constraints), most
 

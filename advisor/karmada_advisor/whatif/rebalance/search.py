@@ -54,7 +54,7 @@ class RebalanceSearch:
         self._inputs = inputs
         self._log = ChangeLog()
         self.usage = Usage(inputs.clusters)
-        self._bindings = {each.key: each for each in inputs.bindings}
+        self._bindings = {binding.key: binding for binding in inputs.bindings}
         self._side = self._next_side()
         self._assumed: Assumed = NOTHING_ASSUMED
         self._heap: list[tuple[float, float, int, _Candidate, Gain]] = []
@@ -78,7 +78,7 @@ class RebalanceSearch:
                     self.left[binding.key] = left
                 case model.Skipped() as why:
                     self.skipped[why] += 1
-        wanted = grouped(each for each in inputs.bindings if each.key in reasons)
+        wanted = grouped(binding for binding in inputs.bindings if binding.key in reasons)
         self.looked_at = len(wanted)
         for number, binding in enumerate(wanted, 1):
             self._offer(_Candidate(binding, reasons[binding.key], self._decide(binding), 0, 0))
@@ -142,7 +142,7 @@ class RebalanceSearch:
                 if self._keeps_locality(candidate.binding)
                 else model.Left.SAME_PLACEMENT
             )
-        replicas = sum(each.replicas for each in before)
+        replicas = sum(target.replicas for target in before)
         stops = shift(before, outcome.targets).stops
         if stops > replicas - math.ceil(self._inputs.bounds.min_kept * replicas):
             return model.Left.BELOW_MIN_KEPT
@@ -150,12 +150,12 @@ class RebalanceSearch:
 
     def _keeps_locality(self, binding: Binding) -> bool:
         """Return whether only maxGroups, which the present clusters meet, keeps out a cluster that the goal wants."""
-        present = {each.name for each in binding.spec.clusters}
+        present = {target.name for target in binding.spec.clusters}
         placement = binding.spec.placement
         limits = [
-            each.max_groups
-            for each in (placement.spread_constraints if placement is not None else ())
-            if each.spread_by_field == "cluster"
+            constraint.max_groups
+            for constraint in (placement.spread_constraints if placement is not None else ())
+            if constraint.spread_by_field == "cluster"
         ]
         if not limits or len(present) < min(limits):
             return False

@@ -209,8 +209,8 @@ def classified(spec: BindingSpec, lost: Container[str], found: Evicted) -> Class
         lost: The names of the lost clusters.
         found: What became of it.
     """
-    survivors = [each for each in found.before if each.name not in lost]
-    after = [each for each in found.after if each.name not in lost]
+    survivors = [target for target in found.before if target.name not in lost]
+    after = [target for target in found.after if target.name not in lost]
     is_there = len(survivors) < len(found.before)
     if not is_there and same(found.after, found.before):
         return _UNTOUCHED
@@ -244,9 +244,9 @@ _STARTING: Final = (LossClass.MOVES, LossClass.SWEPT)
 def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Targets) -> LossClass:
     """Return the class of a binding that is on a lost cluster; MOVES also if nothing has to start."""
     stays = same(after, survivors)
-    if not found.is_evicted and {each.name for each in found.before} <= {
-        *(each.name for each in found.after),
-        *(each.name for each in survivors),
+    if not found.is_evicted and {target.name for target in found.before} <= {
+        *(target.name for target in found.after),
+        *(survivor.name for survivor in survivors),
     }:
         return LossClass.NOT_EVICTED
     if not found.is_judged:
@@ -271,8 +271,8 @@ def _effect(spec: BindingSpec, found: Evicted, survivors: Targets, after: Target
 def starts(spec: BindingSpec, survivors: Targets, after: Targets) -> tuple[TargetCluster, ...]:
     """Return the replicas, or copies, that start, by cluster."""
     if counts_copies(spec):
-        had = {each.name for each in survivors}
-        return tuple(TargetCluster(each.name, 1) for each in after if each.name not in had)
+        had = {survivor.name for survivor in survivors}
+        return tuple(TargetCluster(target.name, 1) for target in after if target.name not in had)
     more = differences(survivors, after)
     return tuple(TargetCluster(name, count) for name, count in more.items() if count > 0)
 

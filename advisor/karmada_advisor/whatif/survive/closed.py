@@ -43,7 +43,7 @@ def closed_edits(
         path, text = ("failover", "cluster", "purgeMode"), "failover.cluster.purgeMode Gracefully"
         return [[policy.set("setPurgeMode", path, "Gracefully", text)]]
     if effect is LossClass.NOT_EVICTED:
-        return [[each] for each in _toleration_seconds(policy, manifest, binding, taints)]
+        return [[edit] for edit in _toleration_seconds(policy, manifest, binding, taints)]
     return []
 
 
@@ -64,11 +64,11 @@ def _toleration_seconds(
 
 def resume_patches(keys: Sequence[BindingKey]) -> tuple[tuple[EditShown, ...], tuple[ObjectPatch, ...]]:
     """Return that the scheduling of some bindings is resumed, and the patches: policies have no such field."""
-    shown = [ObjectShown(*each) for each in keys]
+    shown = [ObjectShown(*key) for key in keys]
     text = f"resume the scheduling of {counted(len(keys), 'binding')}: spec.suspension.scheduling false"
-    edits = tuple(EditShown(Side.TRIGGER, "resume", each, text) for each in shown[:1])
+    edits = tuple(EditShown(Side.TRIGGER, "resume", key, text) for key in shown[:1])
     operation = {"op": "replace", "path": "/spec/suspension/scheduling", "value": False}
-    return edits, tuple(ObjectPatch(each, (operation,)) for each in shown)
+    return edits, tuple(ObjectPatch(key, (operation,)) for key in shown)
 
 
 def guard_edit() -> EditShown:
@@ -121,7 +121,7 @@ def spreading_edits(
     by_region = list(_demanding(policy, listed, SPREAD_BY_REGION, len(regions)))
     if by_region:
         # Karmada refuses a constraint on regions without one on clusters.
-        has_clusters = any(each.get("spreadByField") == SPREAD_BY_CLUSTER for each in listed)
+        has_clusters = any(entry.get("spreadByField") == SPREAD_BY_CLUSTER for entry in listed)
         yield by_region if has_clusters else [*by_region, *by_cluster]
 
 

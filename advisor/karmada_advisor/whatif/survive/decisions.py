@@ -159,9 +159,9 @@ class LossDecisions(Struct, dict=True):
         Source: karmada v1.18.2 pkg/controllers/gracefuleviction/evictiontask.go allScheduledResourceInHealthyState.
         """
         healthy = {
-            each.cluster_name for each in self.stored.status.aggregated_status if each.health == HEALTHY
+            report.cluster_name for report in self.stored.status.aggregated_status if report.health == HEALTHY
         }
-        return all(each.name in healthy for each in targets)
+        return all(target.name in healthy for target in targets)
 
     def after(self, lost: Collection[str], loss: Loss) -> Evicted:
         """Return what becomes of the binding when some clusters are lost."""
@@ -187,7 +187,7 @@ class LossDecisions(Struct, dict=True):
                 continue
             # Of clusters that count the same, the loss of the last in order stands for those that it does not select.
             found = self._decide(stays, frozenset({names[-1]}))
-            selected = {each.name for each in found.after}
+            selected = {target.name for target in found.after}
             yield [name for name in names if name not in selected], self.made(stays, found, loss)
             for name in names:
                 if name in selected:
@@ -211,7 +211,7 @@ class LossDecisions(Struct, dict=True):
         others = [
             name
             for name in lost
-            if name not in known and (passing is None or any(name in each for each in passing))
+            if name not in known and (passing is None or any(name in names for names in passing))
         ]
         return frozenset(self._refused(others, loss))
 
@@ -281,15 +281,15 @@ class CoupledLosses(Struct, dict=True):
         side = PlanSide(self.side.rules, self._snapshot(lost, loss), self.bindings)
         waiting: list[tuple[Binding, ScheduleType]] = []
         places: dict[int, int] = {}
-        for place, each in asked.items():
-            found = each.left(lost, loss)
+        for place, decisions in asked.items():
+            found = decisions.left(lost, loss)
             if found.decides or (
-                not found.is_evicted and each.may_be_asked and chooses_regions(each.binding)
+                not found.is_evicted and decisions.may_be_asked and chooses_regions(decisions.binding)
             ):
                 places[id(found.binding)] = place
                 waiting.append((found.binding, side.type_of(found.binding)))
             elif found.present:
-                yield place, each.undecided(found)
+                yield place, decisions.undecided(found)
         for binding, _, decision in side.decisions_in_order(waiting):
             place = places[id(binding)]
             made = loss_decision.decided(decision, binding.spec.clusters)

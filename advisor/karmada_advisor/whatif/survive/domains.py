@@ -93,21 +93,21 @@ def failure_domains(
         same: Clusters that are lost with another one, whatever their values are: those of ``joined_twice``.
     """
     every = sorted(clusters, key=lambda each: each.name)
-    present = [each for each in every if not each.deleting]
+    present = [cluster for cluster in every if not cluster.deleting]
     found: list[FailureDomain] = []
     without: dict[str, int] = {}
     spanning: list[str] = []
     for kind in dict.fromkeys(kinds or KINDS):
-        values = {each.name: _values(each, kind) for each in present}
+        values = {cluster.name: _values(cluster, kind) for cluster in present}
         domains = _together(_of_kind(kind, values, spanning_is_lost=spanning_is_lost), present, same)
         if not kinds and kind != CLUSTER and len(domains) < 2:
             continue
         found += domains
         if not spanning_is_lost:
-            spanning += [name for name, each in values.items() if len(each) > 1]
-        if missing := sum(not each for each in values.values()):
+            spanning += [name for name, known in values.items() if len(known) > 1]
+        if missing := sum(not value for value in values.values()):
             without[kind] = missing
-    deleting = tuple(each.name for each in every if each.deleting)
+    deleting = tuple(cluster.name for cluster in every if cluster.deleting)
     return FailureDomains(tuple(found), without, deleting, tuple(spanning))
 
 
@@ -128,7 +128,7 @@ def _values(cluster: Cluster, kind: str) -> tuple[str, ...]:
     if kind == CLUSTER:
         return (cluster.name,)
     if kind == ZONE:
-        return tuple(dict.fromkeys(each for each in cluster.zones if each))
+        return tuple(dict.fromkeys(zone for zone in cluster.zones if zone))
     if kind in {REGION, PROVIDER}:
         value = cluster.region if kind == REGION else cluster.provider
     else:

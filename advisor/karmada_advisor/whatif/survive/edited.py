@@ -96,7 +96,7 @@ class FleetEditor(Struct, frozen=True):
             rebalances: Whether the replicas of its bindings are then divided again, as by a WorkloadRebalancer.
         """
         manifest, target = self.policy(ref, binding), ObjectRef(ref.kind, ref.namespace, ref.name)
-        of_policy = [replace(each, target=target) for each in edits]
+        of_policy = [replace(edit, target=target) for edit in edits]
         found = None if manifest is None else patched(of_policy, {target: manifest})
         if found is None:
             return None
@@ -126,9 +126,9 @@ class FleetEditor(Struct, frozen=True):
     def resumed(self, keys: Collection[BindingKey], apply: tuple[ObjectPatch, ...]) -> EditedFleet | None:
         """Return the fleet after the end of the suspension of some bindings; None if one is not placed then."""
         changed = {
-            place: replace(each, spec=replace(each.spec, scheduling_suspended=False))
-            for place, each in enumerate(self.losses.bindings)
-            if each.key in keys
+            place: replace(binding, spec=replace(binding.spec, scheduling_suspended=False))
+            for place, binding in enumerate(self.losses.bindings)
+            if binding.key in keys
         }
         return self._fleet(changed, apply)
 
@@ -142,8 +142,8 @@ class FleetEditor(Struct, frozen=True):
         side, changed, moves, started = self.losses.side, dict[int, Binding](), 0, 0
         if side.rules.is_coupled:  # a search has shown plugins another fleet
             side.rules.objects.show(side.snapshot, self.losses.bindings)
-        for place, each in edited.items():
-            made = self._today(each)
+        for place, decisions in edited.items():
+            made = self._today(decisions)
             if made is None:
                 return None
             changed[place] = made
@@ -189,23 +189,23 @@ class FleetEditor(Struct, frozen=True):
         """Return clusters that might take a binding: those of its regions first, then those with the most free capacity."""
         snapshot = self.losses.side.snapshot
         present = self.losses.asked[place].binding.spec.target_names
-        regions = {each.region for each in snapshot if each.name in present}
+        regions = {cluster.region for cluster in snapshot if cluster.name in present}
 
         def key(each: Cluster) -> tuple[bool, int, str]:
             summary = each.resource_summary
             return each.region not in regions, -(summary.left("cpu").milli_value if summary else 0), each.name
 
         left = [each for each in snapshot if each.name not in lost | present and not each.deleting]
-        return [each.name for each in sorted(left, key=key)[:_CANDIDATES]]
+        return [cluster.name for cluster in sorted(left, key=key)[:_CANDIDATES]]
 
     def _after_loss(self, lost: frozenset[str], place: int, loss: Loss) -> ObjectSet:
         """Return the objects after a loss, with the binding as the loss leaves it."""
         left, inputs = self.losses.asked[place].left(lost, loss).binding, self.losses.inputs
         clusters: dict[ObjectRef, tuple[Any, Cluster]] = {}
-        for each in inputs.clusters:
-            known = self.manifests[each.name], each
-            clusters[ObjectRef(CLUSTER, "", each.name)] = (
-                self._lost_cluster(*known, loss) if each.name in lost else known
+        for cluster in inputs.clusters:
+            known = self.manifests[cluster.name], cluster
+            clusters[ObjectRef(CLUSTER, "", cluster.name)] = (
+                self._lost_cluster(*known, loss) if cluster.name in lost else known
             )
         manifest = manifest_as_written(self.manifests[left.key], left)
         return ObjectSet(left.key, inputs.rules, clusters, {ObjectRef(*left.key): (manifest, left)})
@@ -236,8 +236,8 @@ def changes(
     for number, (old, new) in enumerate(zip(before.tallies[loss], after.tallies[loss], strict=True)):
         if old is new:
             continue
-        had = {each.position: figures(each.classified) for each in old.pairs}
-        has = {each.position: figures(each.classified) for each in new.pairs}
+        had = {pair.position: figures(pair.classified) for pair in old.pairs}
+        has = {pair.position: figures(pair.classified) for pair in new.pairs}
         for place in had.keys() | has.keys():
             one, other = had.get(place, NOTHING), has.get(place, NOTHING)
             worse += any(now > then for now, then in zip(other, one, strict=True))

@@ -61,20 +61,20 @@ class Losses:
         self.bindings: Final = inputs.rules.in_queue_order(inputs.bindings)
         known = {} if self._before is None else self._before.asked
         self.asked: Final[dict[int, LossDecisions]] = {
-            place: each for place, each in known.items() if place not in self._changed
+            place: decisions for place, decisions in known.items() if place not in self._changed
         }
         self._domains_of: Final[dict[str, list[int]]] = {}
         for number, domain in enumerate(inputs.domains):
             for name in domain.clusters:
                 self._domains_of.setdefault(name, []).append(number)
-        self._lost = [frozenset(each.clusters) for each in inputs.domains]
-        self._several: Final = frozenset[str]().union(*(each for each in self._lost if len(each) > 1))
+        self._lost = [frozenset(domain.clusters) for domain in inputs.domains]
+        self._several: Final = frozenset[str]().union(*(names for names in self._lost if len(names) > 1))
         self.emptied = 0
         self.done: Final = [False] * len(inputs.domains)
         chosen = range(len(self.bindings)) if self._before is None else sorted(self._changed)
         places = {id(self.bindings[place]): place for place in chosen}
         ordered = grouped(self.bindings[place] for place in chosen)
-        self._ordered: Final = [(places[id(each)], each) for each in ordered]
+        self._ordered: Final = [(places[id(binding)], binding) for binding in ordered]
         self.tallies: Final = {loss: [LossTally() for _ in inputs.domains] for loss in inputs.losses}
 
     def run(self, progress: Progress = no_progress) -> None:
@@ -110,7 +110,7 @@ class Losses:
         """
         inputs = replace(
             self.inputs,
-            bindings=[changed.get(place, each) for place, each in enumerate(self.bindings)],
+            bindings=[changed.get(place, binding) for place, binding in enumerate(self.bindings)],
             purge_modes=self.inputs.purge_modes if purge_modes is None else purge_modes,
             is_over=never,
         )
@@ -121,13 +121,13 @@ class Losses:
     def _add_unchanged(self, before: Losses, loss: Loss, number: int) -> bool:
         """Add the bindings that are as before; return whether the loss is another one by those that are not."""
         tally, old = self.tallies[loss][number], before.tallies[loss][number]
-        if not tally.pairs and not any(each.position in self._changed for each in old.pairs):
+        if not tally.pairs and not any(pair.position in self._changed for pair in old.pairs):
             self.tallies[loss][number] = old
             return False
         tally.pairs += [
-            each if each.alone is None else each._replace(classified=each.alone, alone=None)
-            for each in old.pairs
-            if each.position not in self._changed
+            pair if pair.alone is None else pair._replace(classified=pair.alone, alone=None)
+            for pair in old.pairs
+            if pair.position not in self._changed
         ]
         return True
 
@@ -225,17 +225,17 @@ class Losses:
     def _settle(self, tally: LossTally, capacity: FreeCapacity) -> None:
         """Find the replicas that do not fit."""
         starting = [
-            Starting(each.position, amounts, each.classified.starts)
-            for each in tally.pairs
-            if each.classified.starts and (amounts := self._amounts(each.position))
+            Starting(pair.position, amounts, pair.classified.starts)
+            for pair in tally.pairs
+            if pair.classified.starts and (amounts := self._amounts(pair.position))
         ]
         tally.overcommitted = capacity.overcommitted(starting)
         if not tally.overcommitted:
             return
         missing = capacity.pending(starting, tally.overcommitted)
-        for index, each in enumerate(tally.pairs):
-            if each.position in missing and each.classified.effect is LossClass.MOVES:
-                tally.pairs[index] = self._short(each, missing[each.position])
+        for index, pair in enumerate(tally.pairs):
+            if pair.position in missing and pair.classified.effect is LossClass.MOVES:
+                tally.pairs[index] = self._short(pair, missing[pair.position])
 
     def _short(self, pair: Pair, missing: int) -> Pair:
         spec = self.asked[pair.position].binding.spec

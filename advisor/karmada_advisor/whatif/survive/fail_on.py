@@ -12,7 +12,7 @@ from karmada_scheduler.structs import to_builtins
 
 PAIR_FLAGS: Final = ("dark", "interrupted", "missing")
 FLAGS: Final = (*PAIR_FLAGS, "overcommit", "spof", "none")
-WORDS: Final = (*FLAGS, *(each.value for each in LossClass))
+WORDS: Final = (*FLAGS, *(loss.value for loss in LossClass))
 _COUNTED: Final = frozenset({LossClass.MOVES.value, LossClass.HOLDS.value, LossClass.UNTOUCHED.value})
 """Classes of which a report may list no pairs, so that their numbers are compared."""
 
@@ -44,7 +44,7 @@ class FailOn(NamedTuple):
 def figures_in(document: Mapping[str, Any]) -> Figures:
     """Return what is compared about a report, also an earlier one that was read; what it does not have is taken as nothing."""
     domains = list(mappings(document.get("domains")))
-    found = [_of_domain(each) for each in domains]
+    found = [_of_domain(domain) for domain in domains]
     for binding in mappings(document.get("bindings")):
         key = tuple(str(binding.get(name)) for name in ("kind", "namespace", "name"))
         for loss in mappings(binding.get("losses")):
@@ -63,7 +63,7 @@ def figures_in(document: Mapping[str, Any]) -> Figures:
 def _of_domain(domain: Mapping[str, Any]) -> dict[str, dict[object, int]]:
     counts, asked = part(domain, "chosen", "counts"), mappings(domain.get("overcommitted"))
     return {
-        "overcommit": {each.get("name"): 1 for each in asked},
+        "overcommit": {entry.get("name"): 1 for entry in asked},
         **{word: {"": _count(counts.get(word))} for word in _COUNTED},
     }
 
@@ -95,4 +95,4 @@ def _has(word: str, figures: LossFigures, before: LossFigures) -> bool:
     """Return whether a loss does something, or does more of it than before."""
     name = "dark" if word == "spof" else word
     known = before.get(name, {})
-    return any(count > known.get(each, 0) for each, count in figures.get(name, {}).items())
+    return any(count > known.get(key, 0) for key, count in figures.get(name, {}).items())

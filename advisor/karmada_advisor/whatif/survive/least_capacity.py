@@ -100,7 +100,7 @@ class LeastCapacity:
     def _short(self) -> list[int]:
         """Return the domains that leave most replicas without capacity, those with the fewest bindings to decide first."""
         missing = {
-            number: sum(each.classified.missing for each in self._pairs(number))
+            number: sum(pair.classified.missing for pair in self._pairs(number))
             for number in range(len(self.losses.inputs.domains))
         }
         self.short = sum(map(bool, missing.values()))
@@ -110,21 +110,21 @@ class LeastCapacity:
     def _pairs(self, number: int) -> list[Pair]:
         """Return what is short after the loss of a domain."""
         pairs = self.losses.tallies[self.loss][number].pairs
-        return [each for each in pairs if each.classified.effect is LossClass.SHORT]
+        return [pair for pair in pairs if pair.classified.effect is LossClass.SHORT]
 
     def _cured(self, number: int) -> frozenset[PairKey]:
-        return frozenset((number, each.position) for each in self._pairs(number))
+        return frozenset((number, pair.position) for pair in self._pairs(number))
 
     def _candidates(self, number: int) -> list[str]:
         """Return the clusters that most of what is short may go to, those that are asked for too much first."""
         tally = self.losses.tallies[self.loss][number]
         lost = frozenset(self.losses.inputs.domains[number].clusters)
         counts: Counter[str] = Counter()
-        for each in self._pairs(number):
-            found = self.losses.side.passing(self.losses.asked[each.position].binding)
+        for pair in self._pairs(number):
+            found = self.losses.side.passing(self.losses.asked[pair.position].binding)
             counts.update({name for rows in found or () for name in rows})
         over, clusters = tally.overcommitted, self.losses.inputs.clusters
-        unreported = {each.name for each in clusters if each.resource_summary is None}
+        unreported = {cluster.name for cluster in clusters if cluster.resource_summary is None}
         names = sorted(
             {*counts, *over} - lost - unreported, key=lambda name: (name not in over, -counts[name], name)
         )
@@ -137,8 +137,8 @@ class LeastCapacity:
             spec = self.losses.asked[pair.position].binding.spec
             for resource, amount in requests(spec).items():
                 asked[resource] += amount * wanted(spec)
-        sizes = {each: _step(each, asked[each]) for each in asked if asked[each]}
-        steps = {each: -(-2 * asked[each] // size) for each, size in sizes.items()}
+        sizes = {resource: _step(resource, asked[resource]) for resource in asked if asked[resource]}
+        steps = {resource: -(-2 * asked[resource] // size) for resource, size in sizes.items()}
 
         def amounts(counts: Mapping[str, int]) -> dict[str, int]:
             return {resource: count * sizes[resource] for resource, count in counts.items()}
@@ -149,7 +149,7 @@ class LeastCapacity:
         for resource in sorted(steps):
             if self.is_over():
                 return None
-            rest = {each: steps[each] for each in steps if each != resource}
+            rest = {other: steps[other] for other in steps if other != resource}
             if not self._is_short(number, {name: amounts(rest)}):
                 steps = rest
                 continue
@@ -181,14 +181,14 @@ class LeastCapacity:
             )
         )
         again.run()
-        return any(each.classified.effect is LossClass.SHORT for each in again.tallies[self.loss][0].pairs)
+        return any(pair.classified.effect is LossClass.SHORT for pair in again.tallies[self.loss][0].pairs)
 
     def _starting(self, number: int) -> list[Binding]:
         """Return the bindings about which a loss asks for a decision: with more capacity, others may start as well."""
         return [
-            self.losses.asked[each.position].stored
-            for each in sorted(self.losses.tallies[self.loss][number].pairs, key=lambda each: each.position)
-            if each.found.is_decided and each.classified.effect is not LossClass.HOLDS
+            self.losses.asked[pair.position].stored
+            for pair in sorted(self.losses.tallies[self.loss][number].pairs, key=lambda each: each.position)
+            if pair.found.is_decided and pair.classified.effect is not LossClass.HOLDS
         ]
 
     def _snapshot(self, more: _Capacity) -> Snapshot:

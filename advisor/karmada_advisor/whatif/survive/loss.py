@@ -74,9 +74,9 @@ def eviction_delay(binding: Binding, taints: Collection[Taint]) -> int:
     placement = applied_placement(binding)
     tolerations = placement.cluster_tolerations if placement else ()
     seconds = (
-        each.toleration_seconds
-        for each in tolerations
-        if each.toleration_seconds is not None and any(map(each.tolerates, taints))
+        toleration.toleration_seconds
+        for toleration in tolerations
+        if toleration.toleration_seconds is not None and any(map(toleration.tolerates, taints))
     )
     return max(0, min(seconds, default=0))
 
@@ -134,7 +134,7 @@ class LossTaints(Struct, frozen=True):
 
     def no_execute(self, name: str) -> tuple[Taint, ...]:
         """Return the NoExecute taints that ClusterTaintPolicies add to a cluster."""
-        return tuple(each for each in self.by_policies.get(name, ()) if each.effect == NO_EXECUTE)
+        return tuple(taint for taint in self.by_policies.get(name, ()) if taint.effect == NO_EXECUTE)
 
     def lost(self, cluster: Cluster, loss: Loss) -> Cluster:
         """Return a cluster as its loss leaves it: being deleted, or with the taints."""
@@ -179,24 +179,24 @@ def _apply(spec: Mapping[str, Any], cluster: Cluster, taints: dict[tuple[str, st
     ).matches(cluster):
         return
     named = [
-        Taint(str(each.get("key") or ""), str(each.get("value") or ""), str(each.get("effect") or ""))
-        for each in mappings(spec.get("taints"))
+        Taint(str(entry.get("key") or ""), str(entry.get("value") or ""), str(entry.get("effect") or ""))
+        for entry in mappings(spec.get("taints"))
     ]
     if _matches(cluster, list(mappings(spec.get("addOnConditions")))):
-        for each in named:
-            taints.setdefault((each.key, each.effect), each)
+        for taint in named:
+            taints.setdefault((taint.key, taint.effect), taint)
     if _matches(cluster, list(mappings(spec.get("removeOnConditions")))):
-        for each in named:
-            taints.pop((each.key, each.effect), None)
+        for taint in named:
+            taints.pop((taint.key, taint.effect), None)
 
 
 def _matches(cluster: Cluster, conditions: Sequence[Mapping[str, Any]]) -> bool:
     """Return whether a lost cluster has all of some conditions; an empty list matches nothing."""
-    status = {each.type: each.status for each in cluster.conditions}
+    status = {condition.type: condition.status for condition in cluster.conditions}
     status[READY] = "Unknown" if cluster.sync_mode == _PULL else "False"
-    for each in conditions:
-        values, now = each.get("statusValues") or (), status.get(str(each.get("conditionType")))
-        if now is None or (now in values) is not (each.get("operator") == "In"):
+    for condition in conditions:
+        values, now = condition.get("statusValues") or (), status.get(str(condition.get("conditionType")))
+        if now is None or (now in values) is not (condition.get("operator") == "In"):
             return False
     return bool(conditions)
 

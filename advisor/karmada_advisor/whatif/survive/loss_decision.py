@@ -88,10 +88,10 @@ class Sweeps:
         self._replicas = binding.spec.replicas
         self._region = last_constraint(self._placement, SPREAD_BY_REGION) or _ANY
         self._cluster = last_constraint(self._placement, SPREAD_BY_CLUSTER) or _ANY
-        self._selected = frozenset(each.name for each in selected)
-        self._chosen = frozenset(each.cluster.region for each in selected)
+        self._selected = frozenset(candidate.name for candidate in selected)
+        self._chosen = frozenset(candidate.cluster.region for candidate in selected)
         self._regions = {
-            each.name: each for each in group_by_region(self._placement, self._replicas, candidates)
+            group.name: group for group in group_by_region(self._placement, self._replicas, candidates)
         }
         self._changes: dict[Hashable, bool] = {}
 
@@ -117,9 +117,9 @@ class Sweeps:
         Those of one group count the same in the scores of regions. They are in the order of preference.
         """
         groups: dict[Hashable, list[str]] = {}
-        for each in self.members.values():
-            if each.name not in self._selected:
-                groups.setdefault(self._case([each]), []).append(each.name)
+        for member in self.members.values():
+            if member.name not in self._selected:
+                groups.setdefault(self._case([member]), []).append(member.name)
         return [names for names in groups.values() if self.may_change(names[:1])]
 
     def may_change(self, masks: Collection[str]) -> bool:
@@ -138,25 +138,25 @@ class Sweeps:
     def _case(self, lost: Sequence[Candidate]) -> Hashable:
         """Return what the scores of regions depend on: which clusters count the same."""
         if not self._placement.is_duplicated:
-            return frozenset(each.name for each in lost)
+            return frozenset(candidate.name for candidate in lost)
         return tuple(
             sorted((each.cluster.region, each.available >= self._replicas, each.score) for each in lost)
         )
 
     def _selects_others(self, lost: Sequence[Candidate]) -> bool:
         """Return whether other clusters are selected without some that are not selected."""
-        names = {each.name for each in lost}
+        names = {candidate.name for candidate in lost}
         regions = dict(self._regions)
-        for region in {each.cluster.region for each in lost}:
-            left = [each for each in regions.pop(region).candidates if each.name not in names]
-            regions |= {each.name: each for each in group_by_region(self._placement, self._replicas, left)}
+        for region in {candidate.cluster.region for candidate in lost}:
+            left = [candidate for candidate in regions.pop(region).candidates if candidate.name not in names]
+            regions |= {group.name: group for group in group_by_region(self._placement, self._replicas, left)}
         try:
             chosen = select_by_region(
                 [regions[name] for name in sorted(regions)], self._region, self._cluster
             )
         except SchedulingError:
             return True
-        return {each.name for each in chosen} != self._selected
+        return {candidate.name for candidate in chosen} != self._selected
 
 
 def sweeps_of(binding: Binding, standing: Decision | None) -> Sweeps | None:

@@ -77,7 +77,7 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
         Raises:
             NoAnswerError: The baseline is a report about another fleet.
         """
-        known = {(each.kind, each.name) for each in report.domains}
+        known = {(domain.kind, domain.name) for domain in report.domains}
         if self.baseline is not None and known.isdisjoint(self.baseline):
             raise NoAnswerError("--baseline: is a report about another fleet: no failure domain is in both")
         more = self.fails_on_not_judged and report.totals.not_judged
@@ -98,14 +98,14 @@ class SurviveQuestion(Struct, frozen=True, kw_only=True):
             if name in every.deleting:
                 raise NoAnswerError(f"cluster {name} is being deleted already")
             if name not in known:
-                kinds = ", ".join(dict.fromkeys(each.kind for each in every.domains))
+                kinds = ", ".join(dict.fromkeys(domain.kind for domain in every.domains))
                 raise NoAnswerError(unknown(f"{name}: such a domain ({kinds})", name, known))
-        first = {each.name: each for each in reversed(every.domains)}
+        first = {domain.name: domain for domain in reversed(every.domains)}
         paired = [name for pair in self.pairs for name in pair]
         for name in paired:
             if name not in first:
                 raise NoAnswerError(unknown(f"--pairs: {name}: such a domain", name, first))
-        named = [each for each, own in names.items() if not self.names or own & {*self.names}]
+        named = [name for name, own in names.items() if not self.names or own & {*self.names}]
         domains = tuple(dict.fromkeys((*named, *(first[name] for name in paired))))
         if not domains:
             kinds = ", ".join(self.kinds)
@@ -171,7 +171,7 @@ def reaction(
         raise NoAnswerError(f"ClusterTaintPolicy: {problem}") from problem
     taints = LossTaints(by_policies, acts=settings.failover, evicts=settings.failover and settings.eviction)
     evicting = [found for name in by_policies if (found := taints.no_execute(name))]
-    keys = sorted({each.key for found in evicting for each in found})
+    keys = sorted({binding.key for found in evicting for binding in found})
     tainted = None if policies is None else len(evicting)
     return taints, replace(settings, tainted_clusters=tainted, taint=", ".join(keys) or settings.taint)
 
@@ -179,7 +179,7 @@ def reaction(
 def purge_modes(fleet: Fleet) -> Mapping[BindingKey, str]:
     """Return the purge modes of the bindings that have one for the failover of clusters."""
     path = ("spec", "failover", "cluster", "purgeMode")
-    keys = (each.key for each in fleet.bindings if each.spec.failover_purge_modes)
+    keys = (binding.key for binding in fleet.bindings if binding.spec.failover_purge_modes)
     return {key: mode for key in keys if (mode := text_of(fleet.manifests[key], *path))}
 
 
@@ -201,7 +201,7 @@ def read_settings(manifest: Mapping[str, Any], loss: Loss) -> LossSettings:
     """
     flags = dict(_flags(_command(manifest)))
     gates = dict(
-        each.partition("=")[::2] for each in flags.get("feature-gates", "").split(",") if "=" in each
+        gate.partition("=")[::2] for gate in flags.get("feature-gates", "").split(",") if "=" in gate
     )
     is_on = flags.get("enable-taint-manager", "true") in _TRUE
     return LossSettings(

@@ -67,7 +67,7 @@ class _Group(Struct):
 
 def _size(group: _Group) -> tuple[int, int]:
     found = [pair.classified for pair in group.pairs.values()]
-    return -sum(each.dark for each in found), -sum(each.missing for each in found)
+    return -sum(loss.dark for loss in found), -sum(loss.missing for loss in found)
 
 
 class Remedies(Struct, frozen=True):
@@ -100,12 +100,12 @@ class Remedies(Struct, frozen=True):
         for number, group in enumerate(groups):
             if number >= MAX_GROUPS or self.is_over():
                 return found, len(groups) - number
-            mine = [each for each in found if each.policy == group.policy]
-            if any(group.pairs.keys() <= each.cured for each in mine):
+            mine = [remedy for remedy in found if remedy.policy == group.policy]
+            if any(group.pairs.keys() <= remedy.cured for remedy in mine):
                 continue
             made = sorted(self._of_group(group), key=self._rank)
-            known = [each.edits for each in mine]
-            fresh = [each for each in made if each.edits not in known]
+            known = [remedy.edits for remedy in mine]
+            fresh = [answer for answer in made if answer.edits not in known]
             found += fresh[: max(1, self.per_policy - len(mine))]
         return found, 0
 
@@ -146,7 +146,7 @@ class Remedies(Struct, frozen=True):
 
     def _of_group(self, group: _Group) -> Iterator[FoundRemedy]:
         """Yield remedies."""
-        sizes = [len(each.clusters) for each in self._losses.inputs.domains]
+        sizes = [len(domain.clusters) for domain in self._losses.inputs.domains]
         (number, place), pair = max(
             group.pairs.items(), key=lambda item: (item[1].classified.missing, sizes[item[0][0]])
         )
@@ -173,14 +173,14 @@ class Remedies(Struct, frozen=True):
             return
         seen: set[tuple[object, ...]] = set()
         for answer in self.editor.answers(number, place, self.loss, self.is_over):
-            key = tuple((each.slot, each.identity) for each in answer.edits)
+            key = tuple((edit.slot, edit.identity) for edit in answer.edits)
             if key not in seen and not self.is_over():
                 seen.add(key)
                 yield from self._verified(group, stored, answer.edits)
 
     def _resumed(self, group: _Group) -> Iterator[FoundRemedy]:
         bindings = [self._losses.asked[place].stored for _, place in group.pairs]
-        keys = {each.key for each in bindings if each.spec.scheduling_suspended}
+        keys = {binding.key for binding in bindings if binding.spec.scheduling_suspended}
         edits, apply = closed.resume_patches(sorted(keys))
         fleet = self.editor.resumed(keys, apply)
         if fleet is not None:
@@ -193,7 +193,7 @@ class Remedies(Struct, frozen=True):
         fleet = self.editor.edited(group.policy, binding, edits, rebalances=rebalances)
         if fleet is None:
             return
-        widens = any(each.harm is Harm.WIDENS or each.op in _WIDENING for each in edits)
+        widens = any(edit.harm is Harm.WIDENS or edit.op in _WIDENING for edit in edits)
         shown = (*map(edit_shown, edits), *([closed.rebalancer()] if rebalances else ()))
         yield from self._judged(group, fleet, shown, needs_owner=widens)
 
@@ -204,7 +204,7 @@ class Remedies(Struct, frozen=True):
         if worse or not group.pairs.keys() <= cured:
             return
         policy = ObjectShown(group.policy.kind, group.policy.namespace, group.policy.name)
-        shown = tuple(each if each.side is Side.TRIGGER else replace(each, object=policy) for each in edits)
+        shown = tuple(edit if edit.side is Side.TRIGGER else replace(edit, object=policy) for edit in edits)
         widens = needs_owner or self._leaves_regions(fleet.losses, cured)
         yield FoundRemedy(
             group.policy, group.effect, cured, shown, fleet.apply, fleet.moves, fleet.starts, widens
@@ -212,7 +212,7 @@ class Remedies(Struct, frozen=True):
 
     def _leaves_regions(self, after: Losses, cured: frozenset[edited.PairKey]) -> bool:
         """Return whether a cured binding then runs in a region in which none of its policy has been."""
-        regions = {each.name: each.region for each in self._losses.side.snapshot}
+        regions = {cluster.name: cluster.region for cluster in self._losses.side.snapshot}
 
         def regions_after(losses: Losses) -> set[str]:
             return {
@@ -224,5 +224,5 @@ class Remedies(Struct, frozen=True):
             }
 
         bindings = (self._losses.asked[place].binding for _, place in cured)
-        before = {regions.get(name, "") for each in bindings for name in each.spec.target_names}
+        before = {regions.get(name, "") for binding in bindings for name in binding.spec.target_names}
         return bool(regions_after(after) - before - regions_after(self._losses))

@@ -72,7 +72,7 @@ def survival_report(
     domains = tuple(decided[number] for number in ranked)
     places = {number: place for place, number in enumerate(ranked)}
     bindings = tuple(made.bindings(places))
-    totals = made.totals(domains, sum(any(each.dark for each in one.losses) for one in bindings))
+    totals = made.totals(domains, sum(any(loss.dark for loss in one.losses) for one in bindings))
     report = model.SurvivalReport(
         provenance,
         fingerprint,
@@ -82,7 +82,7 @@ def survival_report(
         domains,
         bindings,
         has_baseline=question.baseline is not None,
-        remedies=tuple(_remedy(each, places) for each in remedies),
+        remedies=tuple(_remedy(remedy, places) for remedy in remedies),
         notes=(
             *made.not_judged(),
             *notes_of_domains(found, made.without_applied_placement()),
@@ -118,7 +118,7 @@ def _order(domain: model.DomainLoss) -> tuple[bool, int, int, int, int, int, str
 
 
 def _starting(found: Iterable[Classified]) -> int:
-    return sum(target.replicas for each in found for target in each.starts)
+    return sum(target.replicas for starting in found for target in starting.starts)
 
 
 class _Report:
@@ -127,7 +127,7 @@ class _Report:
     def __init__(self, losses: Losses, settings: model.LossSettings, question: SurviveQuestion) -> None:
         self._losses, self._settings, self._every_loss = losses, settings, question.every_loss
         self._reported = {place for place, each in losses.asked.items() if question.is_reported(each.stored)}
-        self._clusters = {each.name: each for each in losses.side.snapshot}
+        self._clusters = {cluster.name: cluster for cluster in losses.side.snapshot}
 
     def domain(self, number: int, domain: FailureDomain) -> model.DomainLoss:
         """Return what the loss of a domain does."""
@@ -145,43 +145,43 @@ class _Report:
                 model.Overcommitted(name, demands)
                 for name, demands in sorted(
                     chosen.overcommitted.items(),
-                    key=lambda item: (-max(each.asked - (each.free or 0) for each in item[1]), item[0]),
+                    key=lambda item: (-max(demand.asked - (demand.free or 0) for demand in item[1]), item[0]),
                 )
             ),
         )
 
     def _pairs(self, tally: LossTally) -> Iterator[Pair]:
-        return (each for each in tally.pairs if each.position in self._reported)
+        return (pair for pair in tally.pairs if pair.position in self._reported)
 
     def _counts(self, tally: LossTally) -> model.LossCounts:
-        found = [each.classified for each in self._pairs(tally)]
-        counts = {each.value: 0 for each in LossClass}
-        for each in found:
-            counts[each.effect.value] += 1
+        found = [pair.classified for pair in self._pairs(tally)]
+        counts = {loss.value: 0 for loss in LossClass}
+        for loss in found:
+            counts[loss.effect.value] += 1
         counts[LossClass.UNTOUCHED.value] = len(self._reported) - len(found)
         return model.LossCounts(
             counts,
-            sum(each.dark for each in found),
-            sum(each.interrupted for each in found),
-            sum(each.missing for each in found),
-            _starting(each for each in found if each.effect is LossClass.SWEPT),
-            _starting(each for each in found if each.effect is not LossClass.SWEPT),
+            sum(loss.dark for loss in found),
+            sum(loss.interrupted for loss in found),
+            sum(loss.missing for loss in found),
+            _starting(loss for loss in found if loss.effect is LossClass.SWEPT),
+            _starting(loss for loss in found if loss.effect is not LossClass.SWEPT),
         )
 
     def _times(self, domain: FailureDomain, tally: LossTally) -> model.LossTimes | None:
         """Return the estimated times of evictions; None without any, or where clusters are deleted instead."""
         if self._settings.loss is Loss.DELETED:
             return None
-        evicted = [self._losses.asked[each.position].binding for each in tally.pairs if each.found.is_evicted]
+        evicted = [self._losses.asked[pair.position].binding for pair in tally.pairs if pair.found.is_evicted]
         if not evicted:
             return None
         modes = {self._clusters[name].sync_mode for name in domain.clusters}
         settings = self._settings
         noticed = max(settings.noticed_pull if mode == "Pull" else settings.noticed_push for mode in modes)
         taints = {*self._losses.inputs.taints.evicting_any(domain.clusters, settings.loss)}
-        delays = [eviction_delay(each, taints) for each in evicted]
+        delays = [eviction_delay(binding, taints) for binding in evicted]
         first = noticed + min(delays)
-        queued = Counter(each.key.kind for each in evicted)
+        queued = Counter(binding.key.kind for binding in evicted)
         each = 1 / settings.eviction_rate if settings.eviction_rate else _WITHOUT_RATE
         last = first + math.ceil(max(queued.values()) / WORKERS * each)
         return model.LossTimes(noticed, first, max(last, noticed + max(delays)))
@@ -222,16 +222,16 @@ class _Report:
 
     def totals(self, domains: Sequence[model.DomainLoss], dark: int) -> model.SurvivalTotals:
         """Return the numbers of the report."""
-        present = [each.spec for each in self._losses.bindings if not each.deleting]
-        pending = sum(each.placement is not None and not each.clusters for each in present)
+        present = [binding.spec for binding in self._losses.bindings if not binding.deleting]
+        pending = sum(spec.placement is not None and not spec.clusters for spec in present)
         return model.SurvivalTotals(
             len(self._reported),
             len(self._clusters),
             self._losses.emptied + pending,
-            sum(each.placement is None for each in present),
+            sum(spec.placement is None for spec in present),
             len(self._losses.bindings) - len(present),
             len(domains),
-            sum(each.is_spof and each.kind != PAIR for each in domains),
+            sum(domain.is_spof and domain.kind != PAIR for domain in domains),
             dark,
             sum(not self._losses.asked[place].is_judged for place in self._reported),
         )
@@ -259,5 +259,5 @@ class _Report:
 
     def without_applied_placement(self) -> list[BindingKey]:
         """Return the bindings that are never evicted as they have no applied placement."""
-        stored = (each.stored for each in self._losses.asked.values())
-        return [each.key for each in stored if not each.applied_placement_json]
+        stored = (decisions.stored for decisions in self._losses.asked.values())
+        return [binding.key for binding in stored if not binding.applied_placement_json]

@@ -62,19 +62,19 @@ def survival_reports(
     deadline = time.monotonic() + question.seconds
     loss, pairs = question.settings.loss, question.pairs
     taints, settings = reaction(question.settings, taint_policies, fleet)
-    clusters = {each.name: fleet.manifests[each.name] for each in fleet.clusters}
+    clusters = {cluster.name: fleet.manifests[cluster.name] for cluster in fleet.clusters}
     same = joined_twice(clusters.values())
     is_lost = question.spanning_is_lost
     domains = question.chosen(
         failure_domains(fleet.clusters, question.kinds, spanning_is_lost=is_lost, same=same)
     )
     digests, present, others_of = [], {}, {}
-    closed = {each.name: state for each in fleet.clusters if (state := out_of_service(each))}
-    for each in fleet.bindings:  # each is read from what is kept of it, which takes time
-        manifest = fleet.manifests[each.key]
+    closed = {cluster.name: state for cluster in fleet.clusters if (state := out_of_service(cluster))}
+    for binding in fleet.bindings:  # each is read from what is kept of it, which takes time
+        manifest = fleet.manifests[binding.key]
         digests.append(binding_digest(manifest))
-        present[each.key] = present_on(each, manifest, clusters, closed)
-        others_of[each.key] = [name for name in others_on(manifest) if name in clusters]
+        present[binding.key] = present_on(binding, manifest, clusters, closed)
+        others_of[binding.key] = [name for name in others_on(manifest) if name in clusters]
     known = (*notes_of_same(same), *notes_of_present(closed, present), *notes_of_others(others_of))
     more_notes = (*more_notes, *fleet.unread_notes, *known)
     with fleet_rules(
@@ -101,7 +101,7 @@ def survival_reports(
         if question.remedies:
             remedies, notes = _remedies(question, fleet, losses, settings, deadline)
         if pairs or question.drawn_pairs:
-            names = [each.name for each in domains.domains]
+            names = [domain.name for domain in domains.domains]
             numbers = [(names.index(one), names.index(other)) for one, other in pairs]
             numbers += drawn(losses, question.drawn_pairs, loss, found.fingerprint)
             decided = decide_pairs(losses, list(dict.fromkeys(numbers)))
@@ -167,7 +167,7 @@ def drawn(losses: Losses, count: int, loss: Loss, seed: str) -> Sequence[DomainP
         loss: The world by which the worst are found.
         seed: Equal seeds draw equal pairs.
     """
-    numbers = [number for number, each in enumerate(losses.inputs.domains) if each.kind == CLUSTER]
+    numbers = [number for number, domain in enumerate(losses.inputs.domains) if domain.kind == CLUSTER]
     tallies = losses.tallies[loss]
     worst = sorted(numbers, key=lambda number: _badness(tallies[number]))[:_FIRST]
     dice, found = random.Random(seed), dict[DomainPair, None]()  # noqa: S311 (a sample, not a secret)
@@ -179,7 +179,7 @@ def drawn(losses: Losses, count: int, loss: Loss, seed: str) -> Sequence[DomainP
 
 
 def _badness(tally: LossTally) -> tuple[int, int, int]:
-    found = [figures(each.classified) for each in tally.pairs]
+    found = [figures(pair.classified) for pair in tally.pairs]
     dark, missing, interrupted = (sum(each[place] for each in found) for place in range(3))
     return -dark, -missing, -interrupted
 

@@ -19,7 +19,7 @@ from karmada_scheduler.api.binding import BindingKey
 
 def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[DomainLoss]) -> str:
     """Return the sentence; without a domain that is done, it says why nothing is known."""
-    done = [each for each in domains if each.done and each.kind != PAIR]
+    done = [domain for domain in domains if domain.done and domain.kind != PAIR]
     if not done:
         return f"none of {counted(len(domains), 'domain')} is done (--timeout), so nothing is known."
     if not totals.bindings:
@@ -27,14 +27,14 @@ def summary(settings: LossSettings, totals: SurvivalTotals, domains: Sequence[Do
     parts = [_spofs(done), _worst(_smallest(done)), _itself(settings)]
     if totals.not_judged:
         parts.insert(2, f"{counted(totals.not_judged, 'binding is', 'bindings are')} not judged.")
-    if left := sum(not each.done for each in domains):
+    if left := sum(not domain.done for domain in domains):
         parts.append(f"{counted(left, 'domain is', 'domains are')} not done (--timeout).")
-    return " ".join(each for each in parts if each)
+    return " ".join(part for part in parts if part)
 
 
 def _spofs(domains: Sequence[DomainLoss]) -> str:
-    every = Counter(each.kind for each in sorted(domains, key=lambda each: kind_order(each.kind)))
-    spofs = Counter(each.kind for each in domains if each.is_spof)
+    every = Counter(domain.kind for domain in sorted(domains, key=lambda each: kind_order(each.kind)))
+    spofs = Counter(domain.kind for domain in domains if domain.is_spof)
     if not spofs:
         kinds = [*every]
         listed = f"{', '.join(kinds[:-1])} or {kinds[-1]}" if len(kinds) > 1 else kinds[0]
@@ -52,7 +52,7 @@ def _spofs(domains: Sequence[DomainLoss]) -> str:
 
 def _smallest(domains: Sequence[DomainLoss]) -> DomainLoss:
     """Return the worst domain of the smallest kind that has the worst of all effects: larger domains are worse of course."""
-    firsts = {each.kind: each for each in reversed(domains)}
+    firsts = {domain.kind: domain for domain in reversed(domains)}
     ordered = sorted(firsts.values(), key=lambda each: kind_order(each.kind))
     return min(
         ordered,
@@ -118,7 +118,7 @@ def notes_of_domains(found: FailureDomains, unapplied: Sequence[BindingKey]) -> 
     if unapplied:
         yield (
             f"{counted(len(unapplied), 'binding has', 'bindings have')} no applied placement, and the taint manager "
-            f"evicts none such: {first_names([str(each) for each in unapplied], 3)}"
+            f"evicts none such: {first_names([str(key) for key in unapplied], 3)}"
         )
 
 
@@ -152,9 +152,9 @@ def notes_of_others(clusters: Mapping[BindingKey, Sequence[str]]) -> Iterator[st
 
 def notes_of_pairs(domains: Sequence[DomainLoss], clusters: int) -> Iterator[str]:
     """Yield how many pairs of domains there are of those of so many clusters."""
-    pairs = [each for each in domains if each.kind == PAIR]
+    pairs = [domain for domain in domains if domain.kind == PAIR]
     if pairs:
-        dark = sum(each.is_spof for each in pairs)
+        dark = sum(pair.is_spof for pair in pairs)
         yield (
             f"{dark:,} of {counted(len(pairs), 'pair')} of domains, of {math.comb(clusters, 2):,} possible ones of clusters, take "
             "a workload down that neither takes down alone; what is shown about pairs is what is new in that way"

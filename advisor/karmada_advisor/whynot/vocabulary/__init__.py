@@ -100,7 +100,7 @@ def _scheduler_names(context: Context) -> Iterator[Edit]:
     """Yield the names of schedulers that exist, the most similar first."""
     written, schedulers = context.binding.spec.responsible_scheduler, context.objects.schedulers
     known = {**schedulers.seen, **schedulers.by_name}
-    names = {name for name, each in known.items() if each.decides} or {DEFAULT_SCHEDULER_NAME}
+    names = {name for name, plugin in known.items() if plugin.decides} or {DEFAULT_SCHEDULER_NAME}
     names.discard(written)
     near = nearest(written, names)
     is_down = schedulers.of(written).status is SchedulerStatus.DOWN
@@ -130,7 +130,7 @@ _PREEMPT = "preempt"
 def _preemption(context: Context) -> Iterator[Edit]:
     """Yield what lets the policy that comes first take the template from the one that holds it."""
     objects, edited = context.objects, context.outcome.edits
-    if not objects.policies or any(each.op != _PREEMPT for each in edited):
+    if not objects.policies or any(edit.op != _PREEMPT for edit in edited):
         return  # an edit of a policy changes the whole binding, so that it is combined with no other one
     template = template_named(context.binding.spec.resource, objects.template_labels)
     labels = objects.bindings[objects.ref][1].labels
@@ -160,7 +160,7 @@ def _preemption(context: Context) -> Iterator[Edit]:
 def _released(context: Context, holder: Mapping[str, Any], template: Template) -> Iterator[Edit]:
     """Yield the removal of the selector by name with which a policy holds the template; without it, the first one claims."""
     selectors = selectors_of(holder)
-    found = [index for index, each in enumerate(selectors) if each.match(template) is not Match.NONE]
+    found = [index for index, selector in enumerate(selectors) if selector.match(template) is not Match.NONE]
     if len(found) == 1 and len(selectors) > 1 and selectors[found[0]].name:
         yield context.on(Side.POLICY, ObjectRef.of(holder)).remove(
             "releaseTemplate", ("spec", "resourceSelectors", found[0]),

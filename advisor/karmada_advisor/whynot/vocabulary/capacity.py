@@ -32,8 +32,8 @@ def proposals(context: Context) -> Iterator[Edit]:
         return
     yield from _capacity(context, context.cluster, Side.CLUSTER)
     yield from requests(context)
-    for number, each in enumerate(context.competitors()):
-        yield from less(context, each.cluster, Side.COMPETITOR, extra=0.1 * number)
+    for number, other in enumerate(context.competitors()):
+        yield from less(context, other.cluster, Side.COMPETITOR, extra=0.1 * number)
 
 
 def needed(context: Context) -> dict[str, int]:
@@ -85,7 +85,7 @@ def _capacity(context: Context, cluster: Cluster, side: Side) -> Iterator[Edit]:
             instead=instead,
         )  # fmt: skip
 
-    yield from amounts_of(build, base=base, amounts=[each for each in amounts if each > base])
+    yield from amounts_of(build, base=base, amounts=[amount for amount in amounts if amount > base])
 
 
 def _with_capacity(
@@ -140,10 +140,10 @@ def _with_nodes(
         known = {name: units for name, units in per_replica.items() if name in model.minimums}
         fits = [amounts.units(name, model.minimums[name]) >= units for name, units in known.items()]
         if len(fits) == len(per_replica) and all(fits):
-            listed = [dict(each) for each in summary.get("allocatableModelings") or []]
-            for each in listed:
-                if (each.get("grade") or 0) == model.grade:
-                    each["count"] = (each.get("count") or 0) + amount
+            listed = [dict(entry) for entry in summary.get("allocatableModelings") or []]
+            for entry in listed:
+                if (entry.get("grade") or 0) == model.grade:
+                    entry["count"] = (entry.get("count") or 0) + amount
                     return listed
             return [*listed, {"grade": model.grade, "count": amount}]
     return []
@@ -239,6 +239,6 @@ def _fewer_replicas(context: Context) -> Iterator[Edit]:
         text = f"{counted(amount, 'replica')} ({base} now)"
         return context.on_workload.set("setReplicas", ("spec", "replicas"), amount, text, extra=-0.5)
 
-    present = sum(each.replicas for each in binding.spec.clusters)
+    present = sum(target.replicas for target in binding.spec.clusters)
     amounts = [most] if most is not None and present < most < base else []  # no replica that runs is stopped
     yield from amounts_of(build, base=base, amounts=amounts)

@@ -49,7 +49,7 @@ class Context(EditContext, frozen=True, kw_only=True):
         cluster = outcome.snapshot.get(name)
         assert cluster is not None  # the search asks for known clusters only
         cycle = attempt.cycle if attempt is not None else None
-        kept = [each for each in outcome.edits if each.action is not PatchAction.REMOVE]
+        kept = [edit for edit in outcome.edits if edit.action is not PatchAction.REMOVE]
         changed = patched(kept, objects.manifests)
 
         def manifest_of(ref: ObjectRef) -> Manifest:
@@ -90,5 +90,5 @@ class Context(EditContext, frozen=True, kw_only=True):
     def competitors(self) -> Sequence[Candidate]:
         """Return the first of the other candidates that got replicas or were selected, those with the most replicas first."""
         replicas = self.outcome.replicas
-        others = [each for each in self.selected if each.name != self.name]
+        others = [candidate for candidate in self.selected if candidate.name != self.name]
         return sorted(others, key=lambda candidate: -replicas.get(candidate.name, 0))[:_NEAREST]

@@ -51,7 +51,7 @@ def fewer_competitors(context: Context) -> Iterator[Edit]:
 def _limits(context: Context, index: int, constraint: dict[str, Any], name: str, most: int) -> Iterator[Edit]:
     # Several limits may have to change together: the next one comes before other edits.
     edited = context.outcome.edits
-    joint = -2.0 if edited and all(each.op == "setGroups" for each in edited) else 0.0
+    joint = -2.0 if edited and all(edit.op == "setGroups" for edit in edited) else 0.0
     for field in ("maxGroups", "minGroups"):
         base = constraint.get(field) or 0
         amounts = [most] if most > base else list(dict.fromkeys((max(1, most), 1))) if base > 1 else []
@@ -87,9 +87,9 @@ def only(context: Context) -> Iterator[Edit]:
 def competitors(context: Context) -> Iterator[Edit]:
     """Yield edits that take selected clusters, or their regions, out of the affinity."""
     regions: dict[str, None] = {}
-    for number, each in enumerate(context.competitors()):
-        yield from exclude(context, each.name, extra=0.1 * number)
-        region = each.cluster.region
+    for number, other in enumerate(context.competitors()):
+        yield from exclude(context, other.name, extra=0.1 * number)
+        region = other.cluster.region
         if region and region != context.cluster.region:
             regions[region] = None
     for region in regions:
@@ -210,12 +210,12 @@ def replicas(context: Context) -> Iterator[Edit]:
     base = spec.replicas
     present = sum(target.replicas for target in spec.clusters)
     attempt = context.attempt
-    selected = sum(each.available for each in attempt.selected) if attempt is not None else 0
+    selected = sum(candidate.available for candidate in attempt.selected) if attempt is not None else 0
     total = context.available
     fails = attempt is not None and attempt.error is not None
     up = [max(base, 1) + 1, max(present, 1) + 1, 2 * max(base, 1), 4 * max(base, 1), 20 * max(base, 1)]
     down = [selected, total, present, base // 2, 1]
-    amounts = [each for each in (down + up if fails else up + down) if 0 < each < 2**31 and each != base]
+    amounts = [count for count in (down + up if fails else up + down) if 0 < count < 2**31 and count != base]
 
     def build(amount: int) -> Edit:
         text = f"{counted(amount, 'replica')} ({base} now)"
@@ -231,7 +231,7 @@ def _weights(context: Context) -> Iterator[Edit]:
         return
     rules = preference.get("staticWeightList") if isinstance(preference, dict) else None
     rules = rules if isinstance(rules, list) else []
-    heaviest = max((each.get("weight") or 0 for each in rules if isinstance(each, dict)), default=1)
+    heaviest = max((rule.get("weight") or 0 for rule in rules if isinstance(rule, dict)), default=1)
     for index, rule in enumerate(rules):
         if isinstance(rule, dict) and (rule.get("targetCluster") or {}).get("clusterNames") == [context.name]:
             yield from _weight(context, index, rule.get("weight") or 0, heaviest)

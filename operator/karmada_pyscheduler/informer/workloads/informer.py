@@ -90,7 +90,7 @@ class WorkloadInformer(Struct):
 
     def __len__(self) -> int:
         """Return the number of objects whose metadata is stored; may be called from any thread."""
-        return sum(len(each.reflector.store) for each in list(self._kinds.values()))
+        return sum(len(informer.reflector.store) for informer in list(self._kinds.values()))
 
     @property
     def kinds(self) -> list[KindName]:
@@ -101,13 +101,13 @@ class WorkloadInformer(Struct):
         """Return the kinds that are not listed yet, or cannot be watched; may be called from any thread."""
         return [
             name
-            for name, each in list(self._kinds.items())
-            if each.reflector.problem or not each.reflector.is_synced
+            for name, informer in list(self._kinds.items())
+            if informer.reflector.problem or not informer.reflector.is_synced
         ]
 
     def follow_all(self, bindings: Iterable[Binding]) -> None:
         """Watch the workloads of these bindings and of no others, as far as plugins need them."""
-        wanted = {each.key: each for each in bindings if self.is_needed(each)}
+        wanted = {binding.key: binding for binding in bindings if self.is_needed(binding)}
         # A list only has the objects that are wanted when it starts, so the kinds of new bindings are listed again.
         listed_again = {
             _reference(binding).kind for key, binding in wanted.items() if key not in self._followed
@@ -117,10 +117,10 @@ class WorkloadInformer(Struct):
                 self._unfollow(key)
         for key, binding in wanted.items():
             self._follow(key, binding)
-        for name, each in self._kinds.items():
-            each.reflector.start()
-            if not each.reflector.is_synced:
-                self._first[name] = each.reflector.started
+        for name, informer in self._kinds.items():
+            informer.reflector.start()
+            if not informer.reflector.is_synced:
+                self._first[name] = informer.reflector.started
 
     def on_binding_change(self, old: Binding | None, new: Binding | None) -> None:
         """Watch the workload that a changed binding names now; None for a deleted binding."""

@@ -139,7 +139,7 @@ class MetadataStore(IdentityStruct):
     def end_list(self) -> None:
         """Mark the objects that the list lacks as missing; those wanted in the meantime may be newer than the list."""
         assert self._listed is not None  # started
-        for name in [each for each in self._states if each not in self._listed]:
+        for name in [identity for identity in self._states if identity not in self._listed]:
             known = self._states[name]
             if name in self._confirmed:
                 self._states[name] = None  # it may be newer than the list, and is read again

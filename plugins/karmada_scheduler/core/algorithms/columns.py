@@ -64,9 +64,9 @@ def row_minimum(several: Sequence[Column], *, ignored: int, default: int) -> Col
 
     ``default`` must not be less than any other entry.
     """
-    result, *more = [np.where(each == ignored, np.int64(default), each) for each in several]
-    for each in more:
-        np.minimum(result, each, out=result)
+    result, *more = [np.where(array == ignored, np.int64(default), array) for array in several]
+    for array in more:
+        np.minimum(result, array, out=result)
     return result
 
 

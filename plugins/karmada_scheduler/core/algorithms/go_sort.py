@@ -26,7 +26,7 @@ def sort_descending(items: Iterable[T], key: Callable[[T], int]) -> list[T]:
     in_order = all(one >= other for one, other in pairwise(keys))
     if in_order or len(ordered) <= _INSERTION_SORT_LENGTH or len(set(keys)) == len(keys):
         return sorted(ordered, key=key, reverse=True)
-    sorter = _Sorter(list(zip([-each for each in keys], ordered, strict=True)))
+    sorter = _Sorter(list(zip([-column for column in keys], ordered, strict=True)))
     sorter.sort(0, len(ordered), len(ordered).bit_length())
     return [item for _, item in sorter.items]
 
@@ -122,7 +122,7 @@ class _Sorter(Generic[T]):
         i, j, k = (low + length // 4 * quarter for quarter in (1, 2, 3))
         swaps = [0]
         if length >= 50:
-            i, j, k = (self.median(each - 1, each, each + 1, swaps) for each in (i, j, k))
+            i, j, k = (self.median(index - 1, index, index + 1, swaps) for index in (i, j, k))
         pivot = self.median(i, j, k, swaps)
         return pivot, {0: _INCREASING, 12: _DECREASING}.get(swaps[0], _UNKNOWN)
 

@@ -122,7 +122,7 @@ class SortedVotes:
     def _descending(self) -> Iterator[tuple[int, str]]:
         """Yield minus the votes and the name of each party, the most first."""
         additional = sorted((-votes, name) for name, votes in self._additional.items())
-        return heapq.merge((each for each in self._own() if each[1] not in self._without), additional)
+        return heapq.merge((vote for vote in self._own() if vote[1] not in self._without), additional)
 
     def _own(self) -> Iterator[tuple[int, str]]:
         """Yield ``ordered`` in growing parts, because mostly few are needed."""

@@ -59,7 +59,7 @@ class ScoreCache:
         scored = dict(zip(rows, score([clusters[row] for row in rows]), strict=True)) if rows else {}
         scored |= known
         same_rows = names is not None and feasible.rows is results.rows
-        if same_rows and all(_is_same(feasible, row, clusters[row], each) for row, each in scored.items()):
+        if same_rows and all(_is_same(feasible, row, clusters[row], kept) for row, kept in scored.items()):
             self.feasible = replace(feasible, clusters=clusters)
         else:
             before = feasible.tier_scores()

@@ -88,7 +88,7 @@ class CandidateList(Sequence[Candidate]):
 
     def find(self, name: str) -> Candidate | None:
         """Return the candidate of a cluster, None if it is none."""
-        return next((each for each in self if each.name == name), None)
+        return next((candidate for candidate in self if candidate.name == name), None)
 
     @cached_property
     def by_available(self) -> Sequence[TargetCluster]:
@@ -98,7 +98,7 @@ class CandidateList(Sequence[Candidate]):
 
     def scores_with(self, replicas: int) -> list[int]:
         """Return the scores of the candidates with at least so many available replicas, in the order of preference."""
-        return [each.score for each in self if each.available >= replicas]
+        return [candidate.score for candidate in self if candidate.available >= replicas]
 
     def by_region(self) -> Mapping[str, CandidateList]:
         """Return the candidates of each region, in the order of preference; those without region are left out."""
@@ -106,7 +106,7 @@ class CandidateList(Sequence[Candidate]):
         for candidate in self:
             if candidate.cluster.region:
                 members.setdefault(candidate.cluster.region, []).append(candidate)
-        return {name: CandidateList(each) for name, each in members.items()}
+        return {name: CandidateList(listed) for name, listed in members.items()}
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
         """Return the regions with their scores, in the order of names.

@@ -56,7 +56,7 @@ class OrderWithOverrides(LazyCandidateList):
 
     def find(self, name: str) -> Candidate | None:
         """Return the candidate of a cluster, None if it is none."""
-        own = next((each for each in self.overrides if each.name == name), None)
+        own = next((candidate for candidate in self.overrides if candidate.name == name), None)
         return own if own is not None or name in self._replaced else self._shared.find(name)
 
     def regions(self, key: Hashable, score_of: Callable[[CandidateList], int]) -> Mapping[str, Region]:
@@ -85,8 +85,8 @@ class OrderWithOverrides(LazyCandidateList):
         for row in self._replaced_rows:
             replaced.setdefault(names[numbers.item(row)], []).append(row)
         inserted: dict[str, list[int]] = {}
-        for row, each in enumerate(self.overrides, start=count):
-            inserted.setdefault(each.cluster.region, []).append(row)
+        for row, override in enumerate(self.overrides, start=count):
+            inserted.setdefault(override.cluster.region, []).append(row)
         changed = {}
         for name in dict.fromkeys((*replaced, *inserted)):
             if not name:

@@ -174,4 +174,4 @@ def _read_args(args: Mapping[str, Any] | None, type_: Any) -> object:
     try:
         return structure(dict(args or {}), type_, python_names=True)
     except ConfigError as error:
-        raise ConfigError([each.below("args") for each in error.problems]) from error
+        raise ConfigError([problem.below("args") for problem in error.problems]) from error

@@ -38,9 +38,9 @@ class BuiltProfiles(Struct, frozen=True):
 
     def start_observing(self) -> None:
         """Tell new plugins with ``observe`` about all objects. Called by the thread that changes the caches."""
-        for each in self.made.values():
-            if each.observing is not None:
-                each.observing.start()
+        for plugin in self.made.values():
+            if plugin.observing is not None:
+                plugin.observing.start()
 
 
 class ProfileInputs(Struct, frozen=True, kw_only=True):

@@ -104,7 +104,7 @@ def _event_problems(plugin: object) -> Iterator[str]:
     if isinstance(plugin, type) or not callable(declare := getattr(plugin, "events", None)):
         return
     try:
-        if wrong := [each for each in declare() if not isinstance(each, RequeueEvent)]:
+        if wrong := [event for event in declare() if not isinstance(event, RequeueEvent)]:
             yield f"events must return RequeueEvents, not {wrong[0]!r}"
     except Exception as problem:  # noqa: BLE001 (a plugin can raise anything)
         yield f"events failed: {type(problem).__name__}: {problem}"

@@ -51,15 +51,15 @@ def build(configs: Sequence[ProfileConfig], inputs: ProfileInputs, *, scheduler_
     problems.extend(_different_queues(builders))
     problems.raise_if_any()
     return BuiltProfiles(
-        by_name={each.name: each.plugins for each in builders},
-        made={(each.name, name): made for each in builders for name, made in each.made.items()},
-        warnings=tuple(warning for each in builders for warning in each.warnings),
+        by_name={profile.name: profile.plugins for profile in builders},
+        made={(profile.name, name): made for profile in builders for name, made in profile.made.items()},
+        warnings=tuple(warning for profile in builders for warning in profile.warnings),
     )
 
 
 def _different_queues(builders: Sequence[_ProfileBuilder]) -> Iterator[ConfigProblem]:
     """Yield problems of profiles with different QueueSort plugins, because there is one queue."""
-    sorters = [each.plugins.queue_sort[0].name for each in builders]
+    sorters = [profile.plugins.queue_sort[0].name for profile in builders]
     for builder, sorter in zip(builders[1:], sorters[1:], strict=True):
         if sorter != sorters[0]:
             yield ConfigProblem(
@@ -76,7 +76,7 @@ class _ProfileBuilder:
     def __init__(self, config: ProfileConfig, inputs: ProfileInputs) -> None:
         self.name = config.scheduler_name
         self._sets = dict(config.plugins.by_point)
-        self.args = {each.name: each.args for each in config.plugin_config}
+        self.args = {entry.name: entry.args for entry in config.plugin_config}
         self._config = config
         self._inputs = inputs
         self._problems = ConfigProblems()
@@ -112,8 +112,8 @@ class _ProfileBuilder:
             for index, entry in enumerate(plugins.disabled):
                 if entry.name != ALL and entry.name not in registry:
                     self._check_disabled(f"plugins.{point}.disabled[{index}]", entry.name)
-        for index, each in enumerate(self._config.plugin_config):
-            self._require_known(f"pluginConfig[{index}]", each.name)
+        for index, args in enumerate(self._config.plugin_config):
+            self._require_known(f"pluginConfig[{index}]", args.name)
 
     def _require_known(self, path: str, name: str) -> None:
         registry = self._inputs.registry
@@ -131,14 +131,14 @@ class _ProfileBuilder:
 
     def _enabled(self, entries: Sequence[PluginEntry]) -> list[PluginEntry]:
         return [
-            each
-            for each in entries
-            if each.name in self._inputs.registry
-            and (each.name in self._inputs.selected or each.name in self._inputs.offered)
+            entry
+            for entry in entries
+            if entry.name in self._inputs.registry
+            and (entry.name in self._inputs.selected or entry.name in self._inputs.offered)
         ]
 
     def _make(self, names: set[str]) -> None:
-        indices = {each.name: index for index, each in enumerate(self._config.plugin_config)}
+        indices = {entry.name: index for index, entry in enumerate(self._config.plugin_config)}
         for name in self._inputs.registry:
             if name in names:
                 with self._problems.below(f"pluginConfig[{indices.get(name, name)}]"):
@@ -154,7 +154,7 @@ class _ProfileBuilder:
             for entry in entries:
                 if entry.name in self.made and not point.is_served_by(self.made[entry.name].plugin):
                     index = self._sets[point.value].enabled.index(entry)
-                    has = ", ".join(each.label for each in points_of(self.made[entry.name].plugin))
+                    has = ", ".join(extension.label for extension in points_of(self.made[entry.name].plugin))
                     self._problems.append(
                         ConfigProblem(
                             f"plugins.{point.value}.enabled[{index}].name",
@@ -168,14 +168,14 @@ class _ProfileBuilder:
         """Return the plugins of an extension point: (a) those of ``multiPoint`` that the point lists, in the point's
         order, (b) the others of ``multiPoint``, (c) the others of the point.
         """
-        named = [each.name for each in specific]
-        disabled = {each.name for each in self._sets[point.value].disabled}
+        named = [entry.name for entry in specific]
+        disabled = {entry.name for entry in self._sets[point.value].disabled}
         if ALL in disabled:
             return named
         brought = [
-            each.name
-            for each in multi_point
-            if point.is_served_by(self.made[each.name].plugin) and each.name not in disabled
+            entry.name
+            for entry in multi_point
+            if point.is_served_by(self.made[entry.name].plugin) and entry.name not in disabled
         ]
         return [
             *(name for name in named if name in brought),
@@ -186,7 +186,7 @@ class _ProfileBuilder:
     def _ordered(self, point: Point, specific: Sequence[PluginEntry], names: list[str]) -> list[str]:
         if point not in _FIRST_ANSWER:
             return names
-        named = {each.name for each in specific}
+        named = {entry.name for entry in specific}
         return _mandatory_last(
             names, [name for name in names if self.made[name].registration.mandatory and name not in named]
         )
@@ -212,11 +212,11 @@ def _merged(defaults: Sequence[str], user: PluginSet) -> list[PluginEntry]:
     """Return the defaults merged with ``multiPoint``. A default that is listed keeps its place; one that is also
     disabled moves to the end.
     """
-    disabled = {each.name for each in user.disabled}
-    again = {each.name: each for each in user.enabled}
+    disabled = {entry.name for entry in user.disabled}
+    again = {entry.name: entry for entry in user.enabled}
     kept = [again.get(name, PluginEntry(name=name)) for name in defaults if disabled.isdisjoint((name, ALL))]
-    replaced = {each.name for each in kept}
-    return [*kept, *(each for each in user.enabled if each.name not in replaced)]
+    replaced = {entry.name for entry in kept}
+    return [*kept, *(entry for entry in user.enabled if entry.name not in replaced)]
 
 
 def _weights(scorers: Sequence[str], entries: Sequence[PluginEntry]) -> dict[str, int]:
@@ -246,7 +246,7 @@ def _build_default(inputs: ProfileInputs, profile: str) -> BuiltProfiles:
                 for problem in error.problems:
                     path, text = f"{name}.{problem.path}", f"{problem.text} (a --config file can give it)"
                     problems.append(ConfigProblem(path, text, problem.cause) if problem.path else problem)
-    mandatory = [name for name, each in made.items() if each.registration.mandatory]
+    mandatory = [name for name, plugin in made.items() if plugin.registration.mandatory]
     names = {
         point: _mandatory_last([name for name in made if point.is_served_by(made[name].plugin)], mandatory)
         for point in Point

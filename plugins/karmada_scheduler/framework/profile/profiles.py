@@ -60,5 +60,5 @@ class Profiles:
 
     def _update_needs(self) -> None:
         frameworks = self._frameworks.values()
-        self.needs_in_flight = any(each.pre_filter.needs_in_flight for each in frameworks)
-        self.need_workloads = any(each.needs_workload for each in frameworks)
+        self.needs_in_flight = any(framework.pre_filter.needs_in_flight for framework in frameworks)
+        self.need_workloads = any(framework.needs_workload for framework in frameworks)

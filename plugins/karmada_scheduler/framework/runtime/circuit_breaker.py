@@ -178,17 +178,17 @@ class CircuitBreakers(Struct, kw_only=True):
     def keep(self, plugins: Iterable[Plugin]) -> None:
         """Drop the breakers of all other plugins, which are no longer in use."""
         kept = {id(plugin) for plugin in plugins}
-        for each in self.closed.keys() - kept:
-            del self.closed[each]
-        for each in self.open.keys() - kept:
-            name = self.open.pop(each).plugin.name
+        for key in self.closed.keys() - kept:
+            del self.closed[key]
+        for key in self.open.keys() - kept:
+            name = self.open.pop(key).plugin.name
             if self.observer is not None:
                 self.observer.closed(name, self._count(name))
 
     def _opened(self, plugin: Plugin, point: Point, text: str, now: float) -> _CircuitBreaker:
-        for each, breaker in list(self.closed.items()):
+        for key, breaker in list(self.closed.items()):
             if now - breaker.half_open_at > RESET_SECONDS:
-                del self.closed[each]
+                del self.closed[key]
         before = self.open.get(id(plugin)) or self.closed.pop(id(plugin), None)
         pause = FIRST_PAUSE if before is None else min(2 * before.pause, LONGEST_PAUSE)
         self.openings += 1

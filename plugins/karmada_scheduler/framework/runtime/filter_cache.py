@@ -143,7 +143,7 @@ class FilterResults:
 
     def _differing(self, snapshot: Snapshot) -> set[str]:
         before = {cluster.name: cluster for cluster in self._snapshot}
-        names = {each.name for each in snapshot if before.pop(each.name, None) is not each}
+        names = {cluster.name for cluster in snapshot if before.pop(cluster.name, None) is not cluster}
         return names | before.keys()
 
     def _filter_again(

@@ -229,7 +229,7 @@ class PreFilterRunner:
             elif not result.is_success:
                 raise unexpected_code(plugin, Point.PRE_FILTER, result)
         if refusal is not None:
-            return PreFilterOutcome((), {each.name: refusal for each in clusters}, frozenset(skipped))
+            return PreFilterOutcome((), {cluster.name: refusal for cluster in clusters}, frozenset(skipped))
         self._apply_in_flight(cycle, in_flight, skipped)
         return PreFilterOutcome(*_restricted(clusters, allowed), frozenset(skipped))
 

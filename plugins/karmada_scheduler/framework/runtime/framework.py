@@ -98,12 +98,12 @@ class Framework:
         self.requeue_events: Final = _requeue_events(plugins)
         self.pre_filter: Final = PreFilterRunner(plugins.pre_filter, self.caller)
         self.post_filters: Final = {
-            case: tuple(each for each in plugins.post_filter if case in post_filter_cases(each))
+            case: tuple(plugin for plugin in plugins.post_filter if case in post_filter_cases(plugin))
             for case in (FOR_FILTER, FOR_CAPACITY)
         }
         self.scoring: Final = ScoreRunner(plugins.score, plugins.weights, self.caller)
         self.is_async = _has_coroutines(plugins) or any(
-            each.filters or each.prioritizes for each in extenders
+            extender.filters or extender.prioritizes for extender in extenders
         )
         self.keyed: Final = KeyedResults(
             plugins, self.caller, caches_results=caches_results and not self.extenders

@@ -74,7 +74,7 @@ class GuardRunner:
             given = answer if isinstance(answer, GuardAnswer) else GuardAnswer(answer)
             result = accepted(plugin, Point.GUARD, given.result)
             annotations = {**_annotations(plugin, given), **annotations}
-            line, warning = (_text(plugin, each) for each in (given.line, given.warning))
+            line, warning = (_text(plugin, text) for text in (given.line, given.warning))
             if not result.is_success:
                 stays = given.stays is True
                 return GuardAnswer(result, annotations=annotations, line=line, stays=stays)

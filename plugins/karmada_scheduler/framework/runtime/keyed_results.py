@@ -148,14 +148,14 @@ class KeyedResults:
             for plugin in plugins.score
             if has_key(plugin, "score_key") and not isinstance(plugin, NormalizeScorePlugin)
         ]
-        self.unkeyed_filters: Final = frozenset(each.name for each in unkeyed)
-        self.keyed_scores: Final = frozenset(each.name for each in scored)
-        self.unkeyed_scores: Final = frozenset(each.name for each in plugins.score) - self.keyed_scores
+        self.unkeyed_filters: Final = frozenset(plugin.name for plugin in unkeyed)
+        self.keyed_scores: Final = frozenset(plugin.name for plugin in scored)
+        self.unkeyed_scores: Final = frozenset(plugin.name for plugin in plugins.score) - self.keyed_scores
         self._run_filters: Final = partial(run_filters, keyed, caller)
         self.run_unkeyed_filters: Final = partial(run_filters, unkeyed, caller)
         self._filter_results: SnapshotCache[FilterResults] = SnapshotCache()
         self._similar = SimilarFilters()
-        self._filter_names = tuple(each.name for each in keyed)
+        self._filter_names = tuple(plugin.name for plugin in keyed)
         is_cached = caches_results and (keyed or not unkeyed)
         self._filter_keys = _key_functions(keyed, "filter_key") if is_cached else None
         self._score_keys = _key_functions(scored, "score_key")
@@ -200,12 +200,12 @@ class KeyedResults:
             return self._run_filters(cycle, clusters)
         current, evicted = cycle.current_clusters, cycle.evicted
         known = [(each, results.current[each.name in current, each.name in evicted]) for each in clusters]
-        if new := [each for each, answers in known if each.name not in answers]:
+        if new := [cluster for cluster, answers in known if cluster.name not in answers]:
             refused = self._run_filters(cycle, new)[1]
-            for each, answers in known:
-                if each.name not in answers:
-                    answers[each.name] = refused.get(each.name, SUCCESS)
-        feasible = [each for each, answers in known if answers[each.name] is SUCCESS]
+            for cluster, answers in known:
+                if cluster.name not in answers:
+                    answers[cluster.name] = refused.get(cluster.name, SUCCESS)
+        feasible = [cluster for cluster, answers in known if answers[cluster.name] is SUCCESS]
         filtered_out = {
             each.name: answer for each, answers in known if (answer := answers[each.name]) is not SUCCESS
         }

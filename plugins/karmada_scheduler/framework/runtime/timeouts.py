@@ -206,8 +206,8 @@ def _is_interruptible(frame: FrameType | None) -> bool:
 
 
 _OWN_CODE: Final = frozenset(
-    each.__code__
-    for each in (
+    function.__code__
+    for function in (
         SigalrmTimeout.__enter__,
         SigalrmTimeout.__exit__,
         SigalrmTimeout._on_alarm,  # noqa: SLF001

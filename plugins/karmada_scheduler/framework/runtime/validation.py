@@ -134,7 +134,7 @@ def replica_estimate(plugin: Plugin, answer: object, context: EstimateContext) -
         raise invalid_answer(plugin, point, answer, "a ReplicaEstimate with a text as reason")
     changes = (answer.most, answer.less, answer.at_least)
     try:
-        most, less, at_least = (dict(each) for each in changes)
+        most, less, at_least = (dict(change) for change in changes)
     except Exception as problem:
         raise invalid_answer(plugin, point, changes, "replicas by cluster name") from problem
     for name, replicas in (*most.items(), *less.items(), *at_least.items()):
@@ -157,13 +157,13 @@ def selected(plugin: Plugin, answer: object, context: SelectContext) -> Sequence
         not isinstance(answer, Sequence)
         or isinstance(answer, str)
         or _is_too_long(answer, context.candidates)
-        or not all(isinstance(each, Candidate) for each in answer)
+        or not all(isinstance(candidate, Candidate) for candidate in answer)
     ):
         raise invalid_answer(plugin, Point.SELECT, answer, "some of the candidates")
     if not answer and context.candidates:  # it would clear the placement
         raise invalid_answer(plugin, Point.SELECT, answer, "at least one candidate, or a refusal")
     known = {candidate.name for candidate in context.candidates}
-    names = [each.name for each in answer]
+    names = [candidate.name for candidate in answer]
     if len(set(names)) < len(names) or not known.issuperset(names):
         raise invalid_answer(plugin, Point.SELECT, names, "candidates, each at most once")
     return list(answer)
@@ -194,18 +194,18 @@ def targets(plugin: Plugin, answer: object, context: AssignContext) -> list[Targ
     if is_trusted:
         return divided
     if not all(
-        isinstance(each, TargetCluster) and isinstance(each.name, str) and type(each.replicas) is int
-        for each in divided
+        isinstance(target, TargetCluster) and isinstance(target.name, str) and type(target.replicas) is int
+        for target in divided
     ):
         raise invalid_answer(plugin, Point.ASSIGN, answer, "replicas by cluster name")
     known = {candidate.name for candidate in context.selected}
-    names = [each.name for each in divided]
+    names = [target.name for target in divided]
     if len(set(names)) < len(names) or not known.issuperset(names):
         raise invalid_answer(plugin, Point.ASSIGN, names, f"some of {sorted(known)}, each at most once")
-    if wrong := {each.name: each.replicas for each in divided if not 0 <= each.replicas <= MAX_INT32}:
+    if wrong := {target.name: target.replicas for target in divided if not 0 <= target.replicas <= MAX_INT32}:
         raise invalid_answer(plugin, Point.ASSIGN, wrong, f"0 to {MAX_INT32} replicas")
     spec, strategy = context.cycle.binding.spec, context.cycle.placement.replica_scheduling
-    total = sum(each.replicas for each in divided)
+    total = sum(target.replicas for target in divided)
     divides = strategy is not None and strategy.replica_scheduling_type == DIVIDED and spec.is_workload
     if divides and total != spec.replicas:
         raise invalid_answer(plugin, Point.ASSIGN, f"{total} replicas in all", f"{spec.replicas}")
