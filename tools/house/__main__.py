@@ -15,10 +15,10 @@ from tools import size
 from . import sources
 
 LIMITS: Final[Mapping[str, float]] = {
-    "lines of code, product": 57_590,
-    "lines of code, tools": 28_380,
-    "lines of code, tests": 80_550,
-    "words of prose": 64_220,
+    "lines of code, product": 57_660,
+    "lines of code, tools": 28_440,
+    "lines of code, tests": 80_680,
+    "words of prose": 64_290,
     "loops over `each`, %": 4,
     "adviser: arrows between packages": 30,
     "files entered by explain": 124,

@@ -43,7 +43,7 @@ def settings(options: argparse.Namespace) -> list[Setting]:
     made = [Setting(KARMADA), Setting(OURS)]
     made += [Setting(OURS, flags=tuple(options.flag))] if options.flag else []
     if options.descheduler:
-        return [Setting(each.scheduler, True, each.flags, True) for each in made[-1:]]
+        return [Setting(each.scheduler, options.estimators, each.flags, True) for each in made[-1:]]
     return made + ([Setting(each.scheduler, True, each.flags) for each in made] if options.estimators else [])
 
 
@@ -75,7 +75,7 @@ def parse(words: Sequence[str] | None = None) -> argparse.Namespace:
            help="until the figures are taken, from the last creation and from a loss of nodes on (120)")  # fmt: skip
     option("--estimators", action="store_true", help="run each scheduler with estimators as well")
     option("--descheduler", action="store_true",
-           help="run this scheduler alone, with its flags, estimators and karmada-descheduler, which takes what has waited for 30 s")  # fmt: skip
+           help="run this scheduler alone, with its flags, and karmada-descheduler, which takes what has waited for 30 s")  # fmt: skip
     option("--flag", action="append", default=[], metavar="FLAG",
            help="of this scheduler, which then runs with it and without; may be repeated")  # fmt: skip
     option("--quick", action="store_true", help="one fleet, 45 seconds, to see whether it works")
