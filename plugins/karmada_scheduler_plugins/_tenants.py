@@ -218,7 +218,7 @@ class Tenants:
         """Return why a binding has to wait for its tenant's limit, "" if it does not, and whether that is new."""
         key, tenant, more = binding.key, self.tenant_of(binding.key), self._asks(binding)
         self._ungate(key)
-        text = self._over(tenant, more, {})
+        text = self._over(tenant, more)
         if not text:
             self._reported.discard(key)
             return "", False
@@ -231,7 +231,7 @@ class Tenants:
     def decide(self, binding: Binding, targets: Iterable[TargetCluster]) -> str:
         """Count a decision from now on, and return ""; return the limit that it would exceed otherwise."""
         key, amounts = binding.key, self._takes(binding, targets)
-        if text := self._over(self.tenant_of(key), self._more(binding, amounts), {}):
+        if text := self._over(self.tenant_of(key), self._more(binding, amounts)):
             return text
         self._decided[key] = _version(binding)
         self._count(key, amounts)
@@ -281,7 +281,7 @@ class Tenants:
         has = dict(self._counted.get(binding.key, ()))
         return tuple((name, more) for name, amount in amounts if (more := amount - has.get(name, 0)) > 0)
 
-    def _over(self, tenant: str, more: Amounts, besides: Mapping[str, int]) -> str:
+    def _over(self, tenant: str, more: Amounts, besides: Mapping[str, int] = _NONE) -> str:
         """Return the limit of a tenant that it would exceed with so much more, besides what others get, or ""."""
         terms, used = self._terms(tenant), self.used_by(tenant)
         for name, amount in more if terms.borrowing_limit else ():

@@ -164,7 +164,7 @@ def decisions_of(found: ProcessConfiguration, given: str | None) -> str | None:
     return known or given
 
 
-_VERSION: Final = re.compile(r":v?(\d+\.\d+)")
+_VERSION: Final = re.compile(r"v?(\d+\.\d+)")
 _COMMANDS: Final = ("karmada-scheduler", "karmada-pyscheduler")
 
 
@@ -225,7 +225,7 @@ def with_flags(rules: Rules, container: Mapping[str, Any]) -> tuple[Rules, list[
         features.parse(given.feature_gates or ())
     except (ValueError, flags.OptionsError) as error:
         raise NoAnswerError(f"--scheduler-manifest: {error}") from error
-    version = _VERSION.search(str(container.get("image") or ""))
+    version = _VERSION.match(image_tag(container))
     is_ours = "pyscheduler" in f"{words[:1]} {container.get('image')}"
     named = given.decisions_of if is_ours or version is None else version[1]
     changed = replace(

@@ -18,18 +18,13 @@ from karmada_scheduler.structs import IdentityStruct
 
 log = logging.getLogger(__name__)
 
-
 _CHECK_SECONDS: Final = 10.0
 """How often files are checked. The kubelet takes about a minute to update a changed Secret."""
-
 
 _PAUSES: Final = (5.0, 5.0, 10.0, 20.0, 60.0)
 """Seconds between two attempts to read credentials, growing while they fail."""
 
-
 _MARGIN_SECONDS: Final = 60.0
-
-
 _MARGIN_SHARE: Final = 0.2
 """Credentials are read again this long before they expire, or in the last fifth of their life if that is shorter."""
 

@@ -1,4 +1,4 @@
-"""The permissions that the scheduler lacks, determined once at the start, so that one log line has all of them; reviews.
+"""Creates reviews, and finds the permissions that the scheduler lacks, once at the start, for one log line.
 
 A SelfSubjectRulesReview lists the permissions of the user. Every authenticated user may create one, unless the role
 ``system:basic-user`` was removed. Then nothing is reported here, and the failing requests are logged.
